@@ -3,7 +3,7 @@
 import socket
 from dataclasses import dataclass, replace
 
-from remote.clock import Clock
+from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
 from tiering.endpoint.authentication.authenticator import SaslAuthenticator
 from tiering.endpoint.authentication.listener import Listener
@@ -60,11 +60,11 @@ class KafkaChannel:
 
 
 def channel_of(
-    accepted: socket.socket, address: tuple[str, int], number: int, listener: Listener, clock: Clock, known: KnownFetches
+    accepted: socket.socket, address: tuple[str, int], number: int, listener: Listener, context: Context, known: KnownFetches
 ) -> KafkaChannel:
     """A connection that was accepted. Raises OSError if the client is gone already."""
     connection = ConnectionContext(str(number), *address, listener_name=listener.name, security_protocol=listener.protocol)
-    authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, clock)
+    authenticator = None if listener.sasl is None else SaslAuthenticator(listener.sasl, context.clock, context.apis)
     tls = listener.tls
     transport = PlaintextTransport(accepted) if tls is None else TlsTransport(tls.wrap(accepted))
     return KafkaChannel(number, transport, connection, authenticator, RepeatedFetches(known))

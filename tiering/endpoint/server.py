@@ -148,8 +148,8 @@ class Server:
     def _take(self, accepted: socket.socket, address: tuple[str, int]) -> None:
         """A connection was accepted."""
         try:
-            number, clock = next(self._numbers), self.context.clock
-            channel = channel_of(accepted, address, number, self.listener, clock, self._known_fetches)
+            number = next(self._numbers)
+            channel = channel_of(accepted, address, number, self.listener, self.context, self._known_fetches)
         except OSError:
             accepted.close()
             return

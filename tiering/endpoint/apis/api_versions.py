@@ -1,26 +1,24 @@
 """ApiVersions: what is answered here."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, Api
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.requests import RequestHeader, write_response
-
-_ALL: Final = tuple(ApiVersion(api.key, api.first, api.last) for api in APIS.values())
-
 
 _NAME_OR_VERSION: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 _NAMED_SINCE: Final = 3
 
 
-def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-    """All APIs. Produce is among them, since librdkafka takes a broker without it for one of before 0.11."""
+def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, Api]) -> ApiVersionsResponse:
+    """These APIs. Produce is among them, since librdkafka takes a broker without it for one of before 0.11."""
     said = (request.client_software_name, request.client_software_version)
     if version >= _NAMED_SINCE and not all(map(_NAME_OR_VERSION.fullmatch, said)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=_ALL)
+    return ApiVersionsResponse(api_keys=tuple(ApiVersion(api.key, api.first, api.last) for api in apis.values()))
 
 
 def unknown_api_versions(correlation_id: int) -> list[bytes]:

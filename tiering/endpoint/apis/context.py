@@ -15,6 +15,7 @@ from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
 from tiering.endpoint.metrics import EndpointMetrics
+from tiering.endpoint.protocol.api_keys import APIS, READING_APIS, Api
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.scram_credentials import ScramCredentialDeletion, ScramCredentialUpsertion
 from tiering.endpoint.protocol.reading import ELEMENT_BYTES, ELEMENTS_MAX
@@ -79,6 +80,11 @@ class Context:
             self.acls.look()
         if self.quota_file is not None:
             self.quota_file.look()
+
+    @property
+    def apis(self) -> Mapping[int, Api]:
+        """Those that are offered and answered, by key."""
+        return READING_APIS if self.local_tier is None else APIS
 
     @property
     def elements_max(self) -> int:

@@ -95,7 +95,7 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     SYNC_GROUP.key: sync_group,
     DESCRIBE_GROUPS.key: describe_groups,
     LIST_GROUPS.key: lambda message, request_context, context: list_groups(message, context),
-    API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version),
+    API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version, context.apis),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
     DESCRIBE_ACLS.key: describe_acls,
     CREATE_ACLS.key: create_acls,
@@ -186,7 +186,7 @@ def handle_at_once(
 def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Throttled | Later:
     """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
     context.look()
-    request = read_request(frame, context.elements_max)
+    request = read_request(frame, context.elements_max, context.apis)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
     header, message = request.header, request.message

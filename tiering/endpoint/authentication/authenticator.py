@@ -16,7 +16,7 @@ from typing import Any, Final
 from remote.clock import Clock
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.authentication.sasl_server import SaslFailed, SaslServer
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, READING_APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsResponse
 from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
@@ -58,6 +58,8 @@ class SaslAuthenticator:
 
     config: SaslConfig
     clock: Clock
+    apis: Mapping[int, Api] = field(default_factory=lambda: READING_APIS)
+    """Those that are offered."""
     principal: KafkaPrincipal | None = None
     """Who the client is, None before it has proved it. It never changes."""
     _state: _State = _State.HANDSHAKE_OR_VERSIONS
@@ -114,7 +116,7 @@ class SaslAuthenticator:
         if self._state is not _State.HANDSHAKE_OR_VERSIONS:
             raise SaslFailed("an ApiVersions request after another one")
         self._state = _State.HANDSHAKE
-        return Authentication(write_response(request.header, api_versions(request.message, request.header.version)))
+        return Authentication(write_response(request.header, api_versions(request.message, request.header.version, self.apis)))
 
     def _handshake(self, request: Request) -> Authentication:
         if request.header.api is not SASL_HANDSHAKE:

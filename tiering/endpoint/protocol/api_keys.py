@@ -63,7 +63,10 @@ NEVER: Final = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API. Versions from `flexible` on have compact lengths and tagged fields."""
+    """An API. Versions from `flexible` on have compact lengths and tagged fields.
+
+    One that `needs_own_log_dir` is neither offered nor answered where the process has no log directory of its own.
+    """
 
     key: int
     name: str
@@ -72,6 +75,7 @@ class Api:
     flexible: int
     request: type
     response: type
+    needs_own_log_dir: bool = False
 
     @property
     def versions(self) -> Versions:
@@ -160,4 +164,7 @@ _ALL: Final = (
 )
 
 APIS: Final[Mapping[int, Api]] = {api.key: api for api in _ALL}
-"""By key, in the order of the keys."""
+"""All by key, in the order of the keys."""
+
+READING_APIS: Final[Mapping[int, Api]] = {key: api for key, api in APIS.items() if not api.needs_own_log_dir}
+"""Those that an endpoint without a log directory of its own answers. Produce is among them: it is refused with the reason."""

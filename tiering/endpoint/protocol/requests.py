@@ -6,6 +6,7 @@
 Frames have their size in front, an int32. Source: Kafka's RequestHeader and ResponseHeader, KIP-482, KIP-511.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -45,10 +46,10 @@ class UnknownApiVersions:
     correlation_id: int
 
 
-def read_request(frame: bytes, elements_max: int = ELEMENTS_MAX) -> Request | UnknownApiVersions:
-    """The request of a frame without its size. Raises InvalidRequest, after which the connection is of no more use."""
+def read_request(frame: bytes, elements_max: int = ELEMENTS_MAX, apis: Mapping[int, Api] = APIS) -> Request | UnknownApiVersions:
+    """The request of a frame without its size, of one of `apis`. Raises InvalidRequest: the connection is of no more use then."""
     try:
-        return _read_request(frame, elements_max)
+        return _read_request(frame, elements_max, apis)
     except Corrupt as e:
         problem = f"a request of {len(frame)} bytes, byte {e.position}: {e.problem}; is this a Kafka client?"
         raise InvalidRequest(problem) from e
@@ -84,10 +85,10 @@ def write_request(header: RequestHeader, message: Any) -> bytes:
     return _SIZE.pack(size) + b"".join(parts)
 
 
-def _read_request(frame: bytes, elements_max: int) -> Request | UnknownApiVersions:
+def _read_request(frame: bytes, elements_max: int, apis: Mapping[int, Api]) -> Request | UnknownApiVersions:
     need(frame, 0, _HEADER.size, "a request's header")
     key, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
-    api = APIS.get(key)
+    api = apis.get(key)
     is_answered = api is not None and version in api.versions
     if api is None or not (is_answered or api is API_VERSIONS):
         raise Corrupt(f"version {version} of {api.name if api else f'API {key}'}, which ApiVersions does not offer")

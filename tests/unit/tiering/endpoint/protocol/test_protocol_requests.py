@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_messages import random_message
 
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, FETCH, METADATA, PRODUCE
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, FETCH, METADATA, PRODUCE, READING_APIS
 from tiering.endpoint.protocol.errors import InvalidRequest
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -73,6 +73,13 @@ def test_api_versions_of_an_unknown_version_has_a_sound_header(rest: bytes) -> N
 def test_what_is_no_request_is_refused_with_what_was_found(data):
     with pytest.raises(InvalidRequest, match=r"a request of \d+ bytes, byte \d+: .*"):
         read_request(data)
+
+
+def test_a_request_of_an_api_that_is_not_offered_is_refused():
+    asked = frame(METADATA.key, 12, MetadataRequest())
+    assert isinstance(read_request(asked, apis=READING_APIS), Request)
+    with pytest.raises(InvalidRequest, match="API 3, which ApiVersions does not offer"):
+        read_request(asked, apis={FETCH.key: FETCH})
 
 
 FRAMES = [
