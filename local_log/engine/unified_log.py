@@ -14,7 +14,7 @@ from local_log.engine.append.analyze import AppendInfo, analyze
 from local_log.engine.append.fast_path import append_one
 from local_log.engine.append.leader import prepare
 from local_log.engine.append.leader_fast_path import as_sent, prepare_one
-from local_log.engine.append.producer_checks import ProducerChanges, judge
+from local_log.engine.append.producer_checks import ProducerChanges, ask_verification, judge
 from local_log.engine.config import LogConfig
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.errors import RecordListTooLarge, UnexpectedAppendOffset
@@ -109,6 +109,13 @@ class UnifiedLog(LogWithOffsets):
         if self._is_awaited():
             self.wake_waiters()
         return as_sent(one, records)
+
+    @by_owner
+    def ask_verification(self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool) -> Verification | None:
+        """What a transaction's first batch needs; see `producer_checks`. None also if transactions are not verified."""
+        if not self.producers.verifies_transactions:
+            return None
+        return ask_verification(self.producers, producer_id, sequence, epoch, supports_epoch_bump=supports_epoch_bump)
 
     @by_owner
     def _append_as_leader(

@@ -91,6 +91,7 @@ class LogManager:
             ProducerStateManager,
             expiration_ms=config.producer_id_expiration_ms,
             transaction_timeout_max_ms=config.transaction_max_timeout_ms,
+            verifies_transactions=config.verifies_transactions,
         )
         self._opener = Opener(self._config_of, now_ms, random, producers_of, only_replica)
         self.directories = tuple(open_data_dir(disk, path.rstrip("/") or "/") for path in config.log_dirs)

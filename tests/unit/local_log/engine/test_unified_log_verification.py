@@ -6,7 +6,6 @@ import pytest
 from logs_at_work import Log, batch_of
 from small_logs import marker
 
-from local_log.engine.append.producer_checks import ask_verification
 from local_log.engine.errors import InvalidProducerEpoch, InvalidTxnState
 from local_log.engine.producers.state import Origin, Verification
 
@@ -19,7 +18,7 @@ def at(tmp_path: Path) -> Log:
 
 
 def asked(at: Log, sequence: int = 0, *, epoch: int = 0) -> Verification | None:
-    return ask_verification(at.log.producers, 1, sequence, epoch, supports_epoch_bump=False)
+    return at.log.ask_verification(1, sequence, epoch, supports_epoch_bump=False)
 
 
 def append(at: Log, sequence: int, verification: Verification | None = None, *, epoch: int = 0) -> None:
@@ -29,6 +28,12 @@ def append(at: Log, sequence: int, verification: Verification | None = None, *, 
 
 def end(at: Log, *, epoch: int = 0) -> None:
     at.log.append_as_leader(marker(0, 1, commit=False, epoch=epoch), 0, Origin.COORDINATOR)
+
+
+def test_a_log_that_verifies_no_transactions_needs_no_confirmation(at: Log) -> None:
+    at.log.producers.verifies_transactions = False
+    assert asked(at) is None
+    append(at, 0)
 
 
 def test_a_transaction_that_nobody_has_asked_for_does_not_start(at: Log) -> None:
