@@ -8,7 +8,7 @@ from archive_fakes import CountingIds, SleptClock
 from local_log.errors import Unreadable
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
-from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
+from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.records import Record
 from tiering.endpoint.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -32,11 +32,12 @@ class MemoryLog:
         self.kept: list[Loaded | EndOfTransaction] = []
         self.is_broken = False
 
-    def append(self, group: str, records: Sequence[Record], now_ms: int) -> int:
+    def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
         if self.is_broken:
             raise Unreadable("the disk is gone")
         first = len(self.kept)
-        self.kept += (Loaded(record, first + delta) for delta, record in enumerate(records))
+        transaction = None if producer is None else (partition_for(group, self.partitions), producer.producer_id)
+        self.kept += (Loaded(record, first + delta, transaction) for delta, record in enumerate(records))
         return first
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:

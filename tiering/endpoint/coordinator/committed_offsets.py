@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tiering.endpoint.coordinator.offsets_log import Transaction
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import OffsetAndMetadata
 
@@ -22,10 +23,10 @@ def _no_offsets() -> _Offsets:
 
 @dataclass(slots=True)
 class CommittedOffsets:
-    """Offsets by group and partition; the pending ones by producer id, too."""
+    """Offsets by group and partition; the pending ones by transaction, too."""
 
     _stable: _Offsets = field(default_factory=_no_offsets)
-    _pending: dict[int, _Offsets] = field(default_factory=dict)
+    _pending: dict[Transaction, _Offsets] = field(default_factory=dict)
 
     def of_group(self, group: str) -> Mapping[Partition, OffsetAndMetadata]:
         """A group's offsets, in the order of their first commits."""
@@ -52,20 +53,20 @@ class CommittedOffsets:
             found |= dict.fromkeys(offsets.get(group, _NOTHING))
         return (OffsetCommitKey(group, topic, number) for topic, number in found)
 
-    def replay(self, key: OffsetCommitKey, offset: OffsetAndMetadata | None, producer_id: int | None = None) -> None:
-        """Applies a record; None forgets the offset. `producer_id` is that of a transaction's record."""
+    def replay(self, key: OffsetCommitKey, offset: OffsetAndMetadata | None, transaction: Transaction | None = None) -> None:
+        """Applies a record, of a transaction or of none; None forgets the offset."""
         partition = (key.topic, key.partition)
         if offset is None:
             for offsets in (self._stable, *self._pending.values()):
                 _remove(offsets, key.group, partition)
-        elif producer_id is None:
+        elif transaction is None:
             self._stable[key.group][partition] = offset
         else:
-            self._pending.setdefault(producer_id, _no_offsets())[key.group][partition] = offset
+            self._pending.setdefault(transaction, _no_offsets())[key.group][partition] = offset
 
-    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+    def end_transaction(self, transaction: Transaction, *, is_committed: bool) -> None:
         """Applies a transaction's marker."""
-        offsets = self._pending.pop(producer_id, None)
+        offsets = self._pending.pop(transaction, None)
         if offsets is None or not is_committed:
             return
         for group, of_group in offsets.items():

@@ -79,7 +79,7 @@ class GroupCoordinator:
         with self._answering():
             for found in () if self.log is None else self.log.load():
                 if isinstance(found, EndOfTransaction):
-                    self._offsets.offsets.end_transaction(found.producer_id, is_committed=found.is_committed)
+                    self._offsets.offsets.end_transaction(found.transaction, is_committed=found.is_committed)
                 else:
                     self._replay(found)
             self._groups.loaded()
@@ -97,7 +97,7 @@ class GroupCoordinator:
         assert value is None or isinstance(value, OffsetCommitValue)
         if value is not None:
             self._groups.get_or_create(key.group)
-        self._offsets.offsets.replay(key, None if value is None else committed(value, found.offset), found.producer_id)
+        self._offsets.offsets.replay(key, None if value is None else committed(value, found.offset), found.transaction)
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""

@@ -2,27 +2,43 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tiering.endpoint.coordinator.records import Record
+
+if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
+    from local_log.engine.producers.state import Verification
 
 NAME: Final = "__consumer_offsets"
 
 
+Transaction = tuple[int, int]
+"""The number of a partition of the topic, and a producer id. Each partition has its own marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalProducer:
+    """Who appends as part of a transaction, and what the partition's log needs to begin it."""
+
+    producer_id: int
+    producer_epoch: int
+    verification: "Verification | None" = None
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A record of the topic. `producer_id` is that of a transaction's record."""
+    """A record of the topic, and the transaction that it belongs to."""
 
     record: Record
     offset: int
-    producer_id: int | None = None
+    transaction: Transaction | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndOfTransaction:
     """A transaction's marker."""
 
-    producer_id: int
+    transaction: Transaction
     is_committed: bool
 
 
@@ -33,7 +49,7 @@ class OffsetsLog(Protocol):
     def partitions(self) -> int:
         """How many there are."""
 
-    def append(self, group: str, records: Sequence[Record], now_ms: int) -> int:
+    def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
         """Appends records of a group, all or none; returns the offset of the first. Raises LogError."""
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:

@@ -332,7 +332,7 @@ def test_pending_offsets_of_a_group_that_is_deleted_are_forgotten_with_it(member
     members.log.kept.append(Loaded(record, 0, 4))
     members.started()
     assert delete_error(members) == 0
-    members.log.kept.append(EndOfTransaction(4, is_committed=True))
+    members.log.kept.append(EndOfTransaction((0, 4), is_committed=True))
     members.started()
     assert members.offsets() == {}
 

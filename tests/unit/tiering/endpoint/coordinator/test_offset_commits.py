@@ -33,12 +33,12 @@ def pending(coordinator: Coordinator, offset: int, producer_id: int, *, partitio
     """Adds what a transaction of a broker's has committed."""
     key = OffsetCommitKey(group, "orders", partition)
     record = offset_commit_record(key, OffsetAndMetadata(offset, -1, "", coordinator.clock.now_ms()))
-    coordinator.log.kept.append(Loaded(record, len(coordinator.log.kept), producer_id))
+    coordinator.log.kept.append(Loaded(record, len(coordinator.log.kept), (0, producer_id)))
 
 
 def ended(coordinator: Coordinator, producer_id: int, *, is_committed: bool) -> None:
     """Adds a transaction's marker."""
-    coordinator.log.kept.append(EndOfTransaction(producer_id, is_committed))
+    coordinator.log.kept.append(EndOfTransaction((0, producer_id), is_committed))
 
 
 def test_a_group_is_told_what_it_has_committed_and_minus_one_for_the_rest(coordinator: Coordinator) -> None:

@@ -103,6 +103,19 @@ def test_transactions_that_a_broker_has_written_are_taken_up(host: Host) -> None
     assert on(host)[0].fetch(8, require_stable=True)["orders", 8] == (-1, -1, "", 0)
 
 
+def test_a_marker_ends_a_producer_s_transaction_in_its_own_partition_alone(host: Host) -> None:
+    _, tier = on(host)
+    by_partition = {partition_for(group, 3): group for group in map(str, range(20))}
+    for number, group in sorted(by_partition.items()):
+        commit = offset_commit_record(OffsetCommitKey(group, "orders", 0), OffsetAndMetadata(70, -1, "", 0))
+        sent = batch_of(commit.value or b"", keys=(commit.key,), producer=7, sequence=0, transactional=True)
+        tier.log(TopicPartition(NAME, number)).append_as_leader(sent, 0, Origin.REPLICATION)
+    tier.log(TopicPartition(NAME, 2)).append_as_leader(marker(0, 7, commit=True), 0, Origin.COORDINATOR)
+    tier.stop()
+    found = on(host)[0]
+    assert [found.offsets(by_partition[number]) for number in range(3)] == [{}, {}, {("orders", 0): 70}]
+
+
 def test_a_directory_with_other_logs_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "kafka-logs"
     (path / "orders-0").mkdir(parents=True)

@@ -1,0 +1,106 @@
+"""A topic of a coordinator in a log directory of its own: compacted, each record in one of its partitions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from local_log.engine.producers.state import Origin, Verification
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import Invalid, placed
+from local_log.formats.batches import decode, scan
+from local_log.formats.control import ControlType, read_control_type
+from local_log.formats.filenames import TopicPartition
+from local_log.formats.record_batch.batch_v2 import Batches
+from local_log.formats.record_batch.columns import per_record
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
+from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
+from tiering.endpoint.coordinator.records import Record
+from tiering.local_tier.local_tier import LocalTier
+
+_LOAD_BYTES: Final = 5 << 20
+"""`offsets.load.buffer.size`, `transaction.state.log.load.buffer.size`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedTopic:
+    """The topic in a local tier that has started."""
+
+    tier: LocalTier
+    name: str
+    partitions: int
+
+    @classmethod
+    def of(cls, tier: LocalTier, name: str, partitions: int, settings: Mapping[str, str]) -> "CompactedTopic":
+        """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
+        topic = tier.topics().get(name)
+        if topic is None:
+            topic = tier.create_topic(name, partitions, {"cleanup.policy": "compact", **settings})
+        if topic.partitions != tuple(range(len(topic.partitions))):
+            raise Invalid(f"{', '.join(tier.directories)} has only some partitions of {name}: bring back the others")
+        return cls(tier, name, len(topic.partitions))
+
+    def append(
+        self,
+        number: int,
+        records: Sequence[Record],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        verification: Verification | None = None,
+    ) -> int:
+        """Appends records to a partition, all or none; returns the offset of the first. Raises LogError.
+
+        `producer` are the id and epoch of the one whose transaction they belong to.
+        """
+        log = self.log(number)
+        rows: list[dict[str, object]] = [
+            {"offset": delta, "timestamp": now_ms, "key": record.key, "value": record.value, "headers": []}
+            for delta, record in enumerate(records)
+        ]
+        new = NewBatch(0)
+        if producer is not None:
+            new = NewBatch(0, producer_id=producer[0], producer_epoch=producer[1], is_transactional=True)
+        batch = write_batch(new, pa.RecordBatch.from_pylist(rows, schema=RECORDS))
+        epoch = log.epochs.latest_epoch or 0
+        return log.append_as_leader(batch, epoch, Origin.COORDINATOR, verification=verification).first_offset
+
+    def load(self) -> Iterator[Loaded | EndOfTransaction]:
+        """All that is there, in the order of each partition. Raises LogError."""
+        for number in range(self.partitions):
+            yield from _loaded(self.log(number), number)
+
+    def log(self, number: int) -> UnifiedLog:
+        """A partition's log. Raises LogError."""
+        return self.tier.log(TopicPartition(self.name, number))
+
+
+def _loaded(log: UnifiedLog, number: int) -> Iterator[Loaded | EndOfTransaction]:
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        data = log.read(offset, _LOAD_BYTES).records
+        with placed(log.folder.path):
+            batches, _ = scan(data)
+            if not len(batches):  # the cleaner has left nothing before the log's end
+                return
+            for of, records in decode(data, batches):
+                yield from _records(of, records, offset, number)
+        offset = batches.next_offset
+
+
+def _records(batches: Batches, records: pa.RecordBatch, start: int, number: int) -> Iterator[Loaded | EndOfTransaction]:
+    """The records from the offset `start` on."""
+    columns: tuple[Any, ...] = (
+        per_record(batches, batches.is_control).tolist(),
+        per_record(batches, batches.is_transactional).tolist(),
+        per_record(batches, batches.header["producer_id"]).tolist(),
+        *(records.column(name).to_pylist() for name in ("offset", "key", "value")),
+    )
+    for is_control, is_transactional, producer_id, offset, key, value in zip(*columns, strict=True):
+        if offset < start or key is None:
+            continue
+        transaction = (number, producer_id)
+        if not is_control:
+            yield Loaded(Record(key, value), offset, transaction if is_transactional else None)
+        elif is_transactional:
+            yield EndOfTransaction(transaction, read_control_type(key) == ControlType.COMMIT)
