@@ -220,7 +220,7 @@ def test_a_backfill_that_is_cleared_after_retention_moved_is_of_its_first_offset
     assert rows(out) == [1, 2]
 
 
-def test_a_backfill_that_retention_has_overtaken_says_why_it_cannot_go_on(dag_run: Runs, tmp_path: Path) -> None:
+def test_a_backfill_whose_records_retention_has_deleted_says_why_it_cannot_go_on(dag_run: Runs, tmp_path: Path) -> None:
     url, out, at = str(tmp_path / "archive"), tmp_path / "out", "1970-01-02T00:00:00+00:00"
     made(open_store(url), [[[10, 20]], [[30, 40]], [[DAY_MS]]])
     killed = dag_run("small", url, at=at, to=str(out), SPARK_HOME=str(tmp_path / "not-there"))

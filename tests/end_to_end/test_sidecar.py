@@ -38,7 +38,7 @@ pytestmark = [
 MIB = 1 << 20
 ROUNDS = 7
 RECORDS_A_ROUND = 1_000
-"""Of about 1 KiB, in each partition: a segment in a round, so that retention cannot overtake the offloads, one a round."""
+"""Of about 1 KiB, in each partition: a segment in a round, and one offload, so that retention deletes only what is archived."""
 PLAIN, IDEMPOTENT, TXN, COMPACTED = "plain", "idempotent", "payments", "compacted"
 KEPT = {"segment.bytes": str(MIB), "retention.ms": "-1", "retention.bytes": str(4 * MIB), "file.delete.delay.ms": "100"}
 COMPACT = {

@@ -218,11 +218,11 @@ def test_a_driver_that_dies_after_its_commit_has_its_files_published_by_the_next
 def test_of_two_at_once_one_commits_and_the_other_finds_it(spark: SparkSession, tmp_path: Path) -> None:
     target, outcomes = Target(str(tmp_path / "to")), []
 
-    def overtaken() -> DataFrame:
+    def after_another() -> DataFrame:
         outcomes.append(reprocess_parquet.write(lambda: spark.range(1000).repartition(3), target, "r", "zstd"))
         return spark.range(1000).repartition(5)
 
-    outcomes.append(reprocess_parquet.write(overtaken, target, "r", "zstd"))
+    outcomes.append(reprocess_parquet.write(after_another, target, "r", "zstd"))
     (first, is_late), (second, was_late) = outcomes
     assert (first, is_late, was_late) == (second, False, True)
     assert sorted(ds.dataset(tmp_path / "to").to_table().column("id").to_pylist()) == list(range(1000))

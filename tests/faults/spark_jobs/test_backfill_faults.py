@@ -1,4 +1,4 @@
-"""A backfill that is killed, doubled or overtaken at each of its steps: each offset once, nothing half visible.
+"""A backfill that is killed, or beside which another one runs, at each of its steps: each offset once, nothing half visible.
 
 The steps are all calls of the target's store and file system, of driver and tasks; the tasks run here, one after the other.
 """
@@ -178,7 +178,7 @@ def test_a_run_that_is_killed_at_any_step_shows_nothing_half_and_the_next_one_co
     assert found_staged == {0, 1, 2, 3, 4}
 
 
-def test_a_run_that_another_overtakes_at_any_step_leaves_each_offset_once(
+def test_a_run_during_which_another_does_it_all_at_any_step_leaves_each_offset_once(
     archive: str, url: str, wanted: Counter[tuple[str, int]]
 ) -> None:
     for at, here in every_step(archive, url):
@@ -190,7 +190,7 @@ def test_a_run_that_another_overtakes_at_any_step_leaves_each_offset_once(
         assert staged(here) == []
 
 
-def test_a_run_that_one_of_other_splits_overtakes_leaves_each_offset_once(
+def test_a_run_during_which_one_of_other_splits_does_it_all_leaves_each_offset_once(
     archive: str, url: str, wanted: Counter[tuple[str, int]]
 ) -> None:
     for at, here in every_step(archive, url):

@@ -14,7 +14,7 @@ def test_results_come_in_the_order_of_the_jobs(threads: int) -> None:
 
     def act(number: int) -> int:
         if threads > 1 and number == 0:
-            assert first.wait(10)  # the second overtakes the first
+            assert first.wait(10)  # the second ends before the first
         if number == 1:
             first.set()
         return number * number

@@ -106,14 +106,14 @@ def test_a_range_is_found_anew_where_a_truncation_came_before_it(log: UnifiedLog
     disk, real = log.folder.disk, OsWritableDisk.open
     left = [1]
 
-    def overtaken(self: OsWritableDisk, file: str) -> object:
+    def after_a_truncation(self: OsWritableDisk, file: str) -> object:
         if left:
             left.clear()
             log.truncate_to(1)
             log.append_as_leader(batch_of("another and longer"), 0)
         return real(self, file)
 
-    monkeypatch.setattr(type(disk), "open", overtaken)
+    monkeypatch.setattr(type(disk), "open", after_a_truncation)
     found = log.fetch(1, 1 << 20).range
     assert found is not None
     assert b"another and longer" in found.read()

@@ -142,31 +142,31 @@ def test_while_a_log_begins_anew_its_published_offsets_are_where_it_will_begin(l
     assert seen == [(9,) * 5]
 
 
-def test_a_read_that_a_truncation_overtakes_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
+def test_a_read_during_which_the_log_is_truncated_is_repeated(log: UnifiedLog, disk: WatchedDisk) -> None:
     for value in ("a", "b", "c"):
         log.append_as_leader(batch_of(value), 0)
 
-    def overtake() -> None:
+    def truncate() -> None:
         log.truncate_to(1)
         log.append_as_leader(batch_of("another and longer"), 0)
 
-    disk.before["read"] = overtake
+    disk.before["read"] = truncate
     records = log.read(1, 1 << 20).records
     assert [base for base, _ in whole_batches(records)] == [1]
     assert b"another and longer" in records
 
 
-def test_a_read_that_a_deletion_overtakes_says_that_its_offset_is_gone(log: UnifiedLog, disk: WatchedDisk) -> None:
+def test_a_read_during_which_its_segment_is_deleted_says_that_its_offset_is_gone(log: UnifiedLog, disk: WatchedDisk) -> None:
     log.append_as_leader(batch_of("a"), 0)
     log.roll()
     log.append_as_leader(batch_of("b"), 0)
 
-    def overtake() -> None:
+    def delete() -> None:
         log.maybe_increment_log_start_offset(1)
         assert delete_old_segments(log, NOW) == 1
         log.folder.delete_due()
 
-    disk.before["read"] = overtake
+    disk.before["read"] = delete
     with pytest.raises(OffsetOutOfRange):
         log.read(0, 1 << 20)
 

@@ -33,11 +33,11 @@ def test_the_first_run_of_a_name_resolves_and_all_others_get_what_it_has_resolve
 def test_of_two_first_runs_both_get_what_one_has_resolved(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
 
-    def overtaken() -> OffsetRanges:
+    def after_another() -> OffsetRanges:
         run_offsets(store, "daily/1", ASKED, lambda: FIRST)
         return {"orders": {0: (0, 7)}}
 
-    assert run_offsets(store, "daily/1", ASKED, overtaken) == FIRST
+    assert run_offsets(store, "daily/1", ASKED, after_another) == FIRST
 
 
 def test_a_dry_run_keeps_nothing(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:
     agent, controls = world.agent()
     start_ms = world.clock.now
     gone = path_of(world.logs()[ONE])
-    overtaken = path_of(world.logs()[TXN])
+    retained = path_of(world.logs()[TXN])
     start = world.logs()[TXN].log_end_offset - 1
     lines = f"0\n1\ng-txn 0 {start}\n"
     world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
@@ -93,7 +93,7 @@ def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:
     world.clock.when(start_ms + 5 * MINUTE_MS, lambda: shown.append(set(lost_of(agent.view()))))
 
     def acknowledge() -> None:
-        for path in (gone, overtaken):
+        for path in (gone, retained):
             stored = load_newest(world.archive, path)
             assert stored is not None
             writer = ManifestWriter(world.archive, path, world.clock, world.ids, "jo", stored.manifest.writer_epoch)

@@ -15,7 +15,7 @@ TXN, TINY = "g-txn-0", "g-tiny-0"
 
 
 @pytest.fixture
-def overtaken(run: Run, url: str, tmp_path: Path) -> Path:
+def deleted_below(run: Run, url: str, tmp_path: Path) -> Path:
     """A log directory of whose g-txn-0 the archive has [0, 102), and whose broker has deleted everything below 2683 since."""
     folder = broker_logs(tmp_path / "logs", TXN)
     set_checkpoint(folder / HIGH_WATERMARK_CHECKPOINT, TXN, 110)
@@ -33,20 +33,20 @@ def offloaded(run: Run, folder: Path, url: str, *more: str) -> tuple[int, list[d
     return result.exit_code, json.loads(result.stdout), result.stderr
 
 
-def test_the_run_that_finds_a_loss_says_so_and_exits_3_and_the_next_does_not(run: Run, overtaken: Path, url: str) -> None:
+def test_the_run_that_finds_a_loss_says_so_and_exits_3_and_the_next_does_not(run: Run, deleted_below: Path, url: str) -> None:
     before = contents(open_store(url))
-    code, rows, said = offloaded(run, overtaken, url, "--dry-run")
+    code, rows, said = offloaded(run, deleted_below, url, "--dry-run")
     assert (code, lost(rows)) == (3, [("g-txn", 102, None)])
     assert contents(open_store(url)) == before
-    code, rows, said = offloaded(run, overtaken, url)
+    code, rows, said = offloaded(run, deleted_below, url)
     assert (code, lost(rows)) == (3, [("g-txn", 102, None)])
     assert "g-txn-0: offsets [102, 2683) are lost" in said
-    code, rows, said = offloaded(run, overtaken, url)
+    code, rows, said = offloaded(run, deleted_below, url)
     assert (code, lost(rows), said) == (0, [], "")
 
 
-def test_a_loss_is_a_finding_until_somebody_acknowledges_it(run: Run, rows: Rows, overtaken: Path, url: str) -> None:
-    offloaded(run, overtaken, url)
+def test_a_loss_is_a_finding_until_somebody_acknowledges_it(run: Run, rows: Rows, deleted_below: Path, url: str) -> None:
+    offloaded(run, deleted_below, url)
     scrubbed = run("scrub", "--archive", url, "--output", "json")
     assert scrubbed.exit_code == 6
     found = json.loads(scrubbed.stdout)
@@ -69,11 +69,11 @@ def test_a_loss_is_a_finding_until_somebody_acknowledges_it(run: Run, rows: Rows
     assert "nothing of g-txn is lost that is not acknowledged" in again.stderr
 
 
-def test_what_is_lost_after_that_is_another_finding(run: Run, rows: Rows, overtaken: Path, url: str) -> None:
-    offloaded(run, overtaken, url)
+def test_what_is_lost_after_that_is_another_finding(run: Run, rows: Rows, deleted_below: Path, url: str) -> None:
+    offloaded(run, deleted_below, url)
     rows("manifest", "acknowledge", "--archive", url, "--topic", "g-txn", "--yes")
-    drop_segments_below(overtaken, TXN, 2_744)
-    code, found, _ = offloaded(run, overtaken, url)
+    drop_segments_below(deleted_below, TXN, 2_744)
+    code, found, _ = offloaded(run, deleted_below, url)
     assert (code, lost(found)) == (3, [("g-txn", 2_683, None)])
     scrubbed = json.loads(run("scrub", "--archive", url, "--output", "json").stdout)
     (finding,) = (row for row in scrubbed if row["kind"] == "lost")
@@ -103,11 +103,11 @@ def test_a_topic_that_is_left_alone_is_not_remembered(run: Run, url: str, tmp_pa
     assert [key for key in contents(open_store(url)) if key.startswith("g-tiny")] == []
 
 
-def test_a_read_over_a_loss_says_that_it_was_lost(run: Run, overtaken: Path, url: str) -> None:
+def test_a_read_over_a_loss_says_that_it_was_lost(run: Run, deleted_below: Path, url: str) -> None:
     read = ("fetch", "--archive", url, "--topic", "g-txn", "--partition", "0", "--offset", "200")
-    both = run(*read, "--log-dir", overtaken)
+    both = run(*read, "--log-dir", deleted_below)
     assert both.exit_code != 0
     assert "left the local log before they were archived" in both.stderr
-    offloaded(run, overtaken, url)
-    both = run(*read, "--log-dir", overtaken)
+    offloaded(run, deleted_below, url)
+    both = run(*read, "--log-dir", deleted_below)
     assert "lost, known since 20" in both.stderr
