@@ -10,155 +10,19 @@ Files and folders lose without regard to each other. The journals of ext4, xfs a
 `sync` makes earlier changes to other files and names sure, too. What holds here holds on each of them.
 """
 
-import random  # noqa: TID251  # seeded
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache, partial
+
+from simulated_nodes import Change, Draw, File, Folder, Node, Opened
 
 from local_log.disk import Space, Writer
 from local_log.errors import NotFound, Unreadable
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
 
-BLOCK_BYTES = 4096
-
 
 class Crashed(Exception):
     """The machine has stopped at this call, and every later one is made to a machine that is off."""
-
-
-class _Draw:
-    """Which of several states is found after the crash: the newest with probability 1 - `lost`, else mostly the oldest."""
-
-    def __init__(self, lost: float, seed: int) -> None:
-        self._lost = lost
-        self._random = random.Random(seed)
-
-    def index(self, states: int) -> int:
-        if states == 1:
-            return 0
-        drawn = self._random.random()
-        if drawn >= self._lost:
-            return states - 1
-        return 0 if drawn < self._lost * self._lost else self._random.randrange(states)
-
-
-@dataclass(eq=False)
-class _File:
-    """`sizes` and `blocks` are what was made of the file since the last sync, each with the number of cuts before it."""
-
-    now: bytearray = field(default_factory=bytearray)
-    sure: bytes = b""
-    modified_ms: int = 0
-    cuts: list[int] = field(default_factory=list)
-    sizes: list[tuple[int, int]] = field(default_factory=list)
-    blocks: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
-
-    def write(self, start: int, data: bytes) -> None:
-        if not data:
-            return
-        if start > len(self.now):
-            self.now.extend(bytes(start - len(self.now)))
-        end = start + len(data)
-        self.now[start:end] = data
-        self._note(range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1))
-
-    def resize(self, size: int) -> None:
-        if size < len(self.now):
-            del self.now[size:]
-            self.cuts.append(size)
-            self._note(range(size // BLOCK_BYTES, size // BLOCK_BYTES + (size % BLOCK_BYTES > 0)))
-        else:
-            self.now.extend(bytes(size - len(self.now)))
-            self._note(range(0))
-
-    def _note(self, blocks: range) -> None:
-        self.sizes.append((len(self.cuts), len(self.now)))
-        for block in blocks:
-            self.blocks.setdefault(block, []).append((len(self.cuts), _block(self.now, block)))
-
-    def sync(self) -> None:
-        self.sure = bytes(self.now)
-        self.cuts.clear()
-        self.sizes.clear()
-        self.blocks.clear()
-
-    def after_crash(self, draw: _Draw) -> "_File":
-        if not self.sizes:  # nothing since the last sync
-            return _File(bytearray(self.sure), self.sure, self.modified_ms)
-        cuts = draw.index(len(self.cuts) + 1)
-        sizes = [len(self.sure)] if cuts == 0 else []
-        sizes += [size for after, size in self.sizes if after == cuts]
-        size = sizes[draw.index(len(sizes))]
-        data = bytearray(self.sure[:size].ljust(size, b"\0"))
-        for block in range(-(-size // BLOCK_BYTES)):
-            start = block * BLOCK_BYTES
-            freed = [number for number, cut in enumerate(self.cuts, 1) if cut <= start]
-            low = max((number for number in freed if number <= cuts), default=0)
-            high = min((number for number in freed if number > cuts), default=len(self.cuts) + 1)
-            versions = [b"" if low else _block(self.sure, block)]
-            versions += [content for after, content in self.blocks.get(block, []) if low <= after < high]
-            data[start : start + BLOCK_BYTES] = versions[draw.index(len(versions))].ljust(BLOCK_BYTES, b"\0")
-        del data[size:]
-        return _File(data, bytes(data), self.modified_ms)
-
-
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """An open file, whatever becomes of its name."""
-
-    of: _File
-
-    def fileno(self) -> int:
-        raise OSError("a file in memory has no descriptor")
-
-    def read(self, start: int, end: int) -> bytes:
-        return bytes(self.of.now[start:end])
-
-    read_large = read
-
-    def state(self) -> FileState:
-        return _state(self.of)
-
-
-def _state(file: _File) -> FileState:
-    return FileState(0, id(file), len(file.now), file.modified_ms * 1_000_000)
-
-
-def _block(data: bytes | bytearray, block: int) -> bytes:
-    return bytes(data[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES])
-
-
-@dataclass(eq=False)
-class _Folder:
-    """`modified_ms` is when a name in it was last made, changed or removed."""
-
-    now: "dict[str, _Node]" = field(default_factory=dict)
-    sure: "dict[str, _Node]" = field(default_factory=dict)
-    modified_ms: int = 0
-
-
-_Node = _File | _Folder
-
-
-@dataclass(frozen=True, eq=False)
-class _Change:
-    """What happened at once to the names of `node`: each is of `node` from now on, or free."""
-
-    node: _Node
-    names: tuple[tuple[_Folder, str, bool], ...]
-
-    @property
-    def folder(self) -> _Folder:
-        """The one whose sync makes it sure: where a file goes to, if it goes to another one."""
-        return self.names[-1][0]
-
-    def apply(self, of: Callable[[_Folder], dict[str, _Node]]) -> None:
-        for folder, name, taken in self.names:
-            if taken:
-                of(folder)[name] = self.node
-            elif of(folder).get(name) is self.node:
-                del of(folder)[name]
 
 
 VOLUME_BYTES = 1 << 40
@@ -175,8 +39,8 @@ class SimulatedDisk:
         self.on_call: Callable[[], None] = lambda: None
         self.now_ms = 0
         self._is_off = False
-        self._root = _Folder()
-        self._unsure: list[_Change] = []
+        self._root = Folder()
+        self._unsure: list[Change] = []
 
     def after_kill(self) -> "SimulatedDisk":
         """What the next process finds when this one is killed now: everything that was written."""
@@ -184,13 +48,13 @@ class SimulatedDisk:
 
     def after_power_failure(self, lost: float = 1.0, seed: int = 0) -> "SimulatedDisk":
         """What is found when the power fails now; `lost` of what is not sure is lost, 1.0 for all."""
-        draw = _Draw(lost, seed)
-        tables: dict[_Folder, dict[str, _Node]] = {}
+        draw = Draw(lost, seed)
+        tables: dict[Folder, dict[str, Node]] = {}
 
-        def table(folder: _Folder) -> dict[str, _Node]:
+        def table(folder: Folder) -> dict[str, Node]:
             return tables.setdefault(folder, dict(folder.sure))
 
-        changes: dict[_Folder, list[_Change]] = {}
+        changes: dict[Folder, list[Change]] = {}
         for change in self._unsure:
             changes.setdefault(change.folder, []).append(change)
         kept = {change for of_one in changes.values() for change in of_one[: draw.index(len(of_one) + 1)]}
@@ -198,16 +62,16 @@ class SimulatedDisk:
             if change in kept:
                 change.apply(table)
 
-        def after_crash(node: _Node) -> _Node:
-            if isinstance(node, _File):
+        def after_crash(node: Node) -> Node:
+            if isinstance(node, File):
                 return node.after_crash(draw)
             names = {name: after_crash(child) for name, child in table(node).items()}
-            return _Folder(names, dict(names))
+            return Folder(names, dict(names))
 
         left = SimulatedDisk()
         left.now_ms = self.now_ms
         root = after_crash(self._root)
-        assert isinstance(root, _Folder)
+        assert isinstance(root, Folder)
         left._root = root
         return left
 
@@ -223,12 +87,12 @@ class SimulatedDisk:
 
     def names(self, folder: str) -> list[str]:
         node = self._node(folder)
-        if not isinstance(node, _Folder):
+        if not isinstance(node, Folder):
             raise NotFound(f"{folder}: no such file or folder; check its name")
         return sorted(node.now)
 
     def is_folder(self, path: str) -> bool:
-        return isinstance(self._find(path), _Folder)
+        return isinstance(self._find(path), Folder)
 
     def space(self, folder: str) -> Space:
         self._node(folder)
@@ -250,10 +114,10 @@ class SimulatedDisk:
         return self._find(path) is not None
 
     def open(self, file: str) -> OpenedFile:
-        return _Opened(self._file(file))
+        return Opened(self._file(file))
 
     def is_file(self, path: str) -> bool:
-        return isinstance(self._find(path), _File)
+        return isinstance(self._find(path), File)
 
     def files(self, folder: str) -> list[str]:
         return [name for name in self.names(folder) if self.is_file(f"{folder}/{name}")]
@@ -277,15 +141,15 @@ class SimulatedDisk:
         node = self._node(path)
         (folder, name), (to_folder, to_name) = self._place(path), self._place(to)
         if path != to:
-            self._change(_Change(node, ((folder, name, False), (to_folder, to_name, True))))
+            self._change(Change(node, ((folder, name, False), (to_folder, to_name, True))))
         self._called("rename", path, to)
 
     def delete(self, file: str) -> bool:
         node = self._find(file)
-        if isinstance(node, _Folder):
+        if isinstance(node, Folder):
             raise Unreadable(f"{file}: a folder")
         if node is not None:
-            self._change(_Change(node, ((*self._place(file), False),)))
+            self._change(Change(node, ((*self._place(file), False),)))
         self._called("delete", file)
         return node is not None
 
@@ -294,24 +158,24 @@ class SimulatedDisk:
         for name in _parts(folder):
             node = at.now.get(name)
             if node is None:
-                node = _Folder()
-                self._change(_Change(node, ((at, name, True),)))
-            if not isinstance(node, _Folder):
+                node = Folder()
+                self._change(Change(node, ((at, name, True),)))
+            if not isinstance(node, Folder):
                 raise Unreadable(f"{folder}: {name} is a file")
             at = node
         self._called("make_folder", folder)
 
     def delete_folder(self, folder: str) -> None:
         node = self._node(folder)
-        if not isinstance(node, _Folder):
+        if not isinstance(node, Folder):
             raise NotFound(f"{folder}: no such folder; check its name")
         for name in list(node.now):
             path = f"{folder}/{name}"
-            if isinstance(node.now[name], _Folder):
+            if isinstance(node.now[name], Folder):
                 self.delete_folder(path)
             else:
                 self.delete(path)
-        self._change(_Change(node, ((*self._place(folder), False),)))
+        self._change(Change(node, ((*self._place(folder), False),)))
         self._called("delete_folder", folder)
 
     def sync(self, file: str) -> None:
@@ -320,7 +184,7 @@ class SimulatedDisk:
 
     def sync_folder(self, folder: str) -> None:
         node = self._node(folder)
-        if not isinstance(node, _Folder):
+        if not isinstance(node, Folder):
             raise NotFound(f"{folder}: no such folder; check its name")
         for change in self._unsure:
             if change.folder is node:
@@ -369,42 +233,42 @@ class SimulatedDisk:
             self._is_off = True
             raise Crashed(f"after call {self.crash_after}: {self.calls[-1]}")
 
-    def _find(self, path: str) -> _Node | None:
+    def _find(self, path: str) -> Node | None:
         if self._is_off:
             raise Crashed(path)
-        at: _Node | None = self._root
+        at: Node | None = self._root
         for name in _parts(path):
-            if not isinstance(at, _Folder):
+            if not isinstance(at, Folder):
                 return None
             at = at.now.get(name)
         return at
 
-    def _node(self, path: str) -> _Node:
+    def _node(self, path: str) -> Node:
         node = self._find(path)
         if node is None:
             raise NotFound(f"{path}: no such file or folder; check its name")
         return node
 
-    def _file(self, path: str) -> _File:
+    def _file(self, path: str) -> File:
         node = self._node(path)
-        if not isinstance(node, _File):
+        if not isinstance(node, File):
             raise Unreadable(f"{path}: a folder")
         return node
 
-    def _made(self, path: str) -> _File:
+    def _made(self, path: str) -> File:
         if self._find(path) is None:
-            node = _File(modified_ms=self.now_ms)
-            self._change(_Change(node, ((*self._place(path), True),)))
+            node = File(modified_ms=self.now_ms)
+            self._change(Change(node, ((*self._place(path), True),)))
         return self._file(path)
 
-    def _place(self, path: str) -> tuple[_Folder, str]:
+    def _place(self, path: str) -> tuple[Folder, str]:
         parts = _parts(path)
         folder = self._find("/".join(parts[:-1]))
-        if not isinstance(folder, _Folder):
+        if not isinstance(folder, Folder):
             raise NotFound(f"{path}: no such folder; check its name")
         return folder, parts[-1]
 
-    def _change(self, change: _Change) -> None:
+    def _change(self, change: Change) -> None:
         change.apply(lambda folder: folder.now)
         for folder, _, _ in change.names:
             folder.modified_ms = self.now_ms

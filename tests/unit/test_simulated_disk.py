@@ -2,7 +2,8 @@
 
 import pytest
 from disk_promises import DiskConformance
-from simulated_disk import BLOCK_BYTES, Crashed, SimulatedDisk
+from simulated_disk import Crashed, SimulatedDisk
+from simulated_nodes import BLOCK_BYTES
 
 from local_log.disk import replace_file
 

@@ -2,58 +2,51 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from asked_by_alice import (
+    GROUP_FAILED,
+    MINE,
+    NOWHERE,
+    OTHER,
+    READS,
+    TOPIC_FAILED,
+    as_admin,
+    codes,
+    endpoint_of_alice,
+    first_codes,
+    id_of,
+)
 from asked_endpoint import Endpoint, bytes_of, response_of
 from tiered_worlds import World
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from local_log.os_disk import OsDisk, OsWritableDisk
 from tiering.endpoint.apis.authorized import RULES
 from tiering.endpoint.apis.kafka_apis import Waits, answer_fetch, handle
-from tiering.endpoint.authorization.acl_file import AclFile, read_acls, write_acls
-from tiering.endpoint.authorization.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
-from tiering.endpoint.authorization.authorizer import Authorizer
+from tiering.endpoint.authorization.acl_file import write_acls
+from tiering.endpoint.authorization.acls import Operation
 from tiering.endpoint.protocol.api_keys import (
     APIS,
-    CREATE_ACLS,
-    DELETE_ACLS,
     DELETE_GROUPS,
-    DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
-    DESCRIBE_GROUPS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
     LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
-    OFFSET_COMMIT,
-    OFFSET_DELETE,
-    OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
     SYNC_GROUP,
 )
-from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
-from tiering.endpoint.protocol.messages.acls import (
-    AclCreation,
-    CreateAclsRequest,
-    DeleteAclsFilter,
-    DeleteAclsRequest,
-    DescribeAclsRequest,
-)
+from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_producers import DescribeProducersRequest
 from tiering.endpoint.protocol.messages.describe_producers import TopicRequest as TopicOfProducers
@@ -61,27 +54,9 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor,
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
-from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tiering.endpoint.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from tiering.endpoint.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from tiering.endpoint.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -90,41 +65,11 @@ from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
-from tiering.endpoint.request_context import KafkaPrincipal
-
-ALICE = "User:alice"
-MINE, OTHER, NOWHERE = "g-txn", "g-epochs", "nowhere"
-TOPIC_FAILED, GROUP_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
-READS = Acl(ResourceType.TOPIC, MINE, ALICE, Operation.READ)
-ADMIN = KafkaPrincipal("admin")
 
 
 @pytest.fixture
 def endpoint(world: World, tmp_path: Path) -> Endpoint:
-    """Asked by alice, who may read one topic and use the groups whose names begin with `mine`."""
-    found = Endpoint(world.folders["some archived dropped"], world.store)
-    groups = Acl(ResourceType.GROUP, "mine", ALICE, Operation.READ, pattern_type=PatternType.PREFIXED)
-    path = tmp_path / "acls.json"
-    path.write_bytes(write_acls([READS, groups]))
-    authorizer = Authorizer(super_users=frozenset({str(ADMIN)}))
-    acls = AclFile(OsDisk(), OsWritableDisk(), str(path), found.clock, authorizer, found.said.append)
-    acls.load()
-    found.context = replace(found.context, acls=acls)
-    found.connection = replace(found.connection, principal=KafkaPrincipal("alice"))
-    return found
-
-
-def as_admin(endpoint: Endpoint) -> Endpoint:
-    endpoint.connection = replace(endpoint.connection, principal=ADMIN)
-    return endpoint
-
-
-def codes(answers: Any, name: str = "name") -> dict[str, int]:
-    return {getattr(one, name): one.error_code for one in answers}
-
-
-def first_codes(topics: Any, partitions: str = "partitions", name: str = "name") -> dict[str, int]:
-    return {getattr(one, name): getattr(one, partitions)[0].error_code for one in topics}
+    return endpoint_of_alice(world, tmp_path)
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -158,12 +103,6 @@ def test_no_topic_is_opened_for_who_may_not_ask_about_it(endpoint: Endpoint) -> 
         assert not endpoint.context.logs.known(), api.name
     as_admin(endpoint).ask(*requests[0])
     assert endpoint.context.logs.known().keys() == {OTHER}
-
-
-def id_of(endpoint: Endpoint, name: str) -> str:
-    known = endpoint.context.logs.topic(name)
-    assert known is not None
-    return known.id
 
 
 def test_topics_are_described_to_those_who_may(endpoint: Endpoint) -> None:
@@ -268,53 +207,6 @@ def test_settings_are_told_to_those_who_may_describe_them(endpoint: Endpoint) ->
     assert codes(as_admin(endpoint).ask(DESCRIBE_CONFIGS, 4, asked).results, "resource_type")[2] == 0
 
 
-@pytest.mark.parametrize("version", range(7))
-def test_coordinators_are_told_to_those_who_may_describe_the_group(endpoint: Endpoint, version: int) -> None:
-    if version >= 4:
-        request = FindCoordinatorRequest(coordinator_keys=("mine-1", "others"))
-        found = endpoint.ask(FIND_COORDINATOR, version, request).coordinators
-        assert codes(found, "key") == {"mine-1": 0, "others": GROUP_FAILED}
-    else:
-        assert endpoint.ask(FIND_COORDINATOR, version, FindCoordinatorRequest("mine-1")).error_code == 0
-        assert endpoint.ask(FIND_COORDINATOR, version, FindCoordinatorRequest("others")).error_code == GROUP_FAILED
-
-
-@pytest.mark.parametrize("version", [2, 9, 10])
-def test_offsets_are_committed_for_topics_that_the_client_may_read(endpoint: Endpoint, version: int) -> None:
-    one = (OffsetCommitRequestPartition(0, 1),)
-    ids = {id_of(endpoint, name): name for name in (MINE, OTHER)}
-    topics = tuple(OffsetCommitRequestTopic(name, topic_id, one) for topic_id, name in ids.items())
-    fields = {"topics": topics, "generation_id_or_member_epoch": -1}
-    found = endpoint.ask(OFFSET_COMMIT, version, OffsetCommitRequest("mine", **fields)).topics
-    by_name = {one.name or ids[one.topic_id]: one.partitions[0].error_code for one in found}
-    assert (by_name[OTHER], by_name[MINE] in (TOPIC_FAILED, GROUP_FAILED)) == (TOPIC_FAILED, False)
-    found = endpoint.ask(OFFSET_COMMIT, version, OffsetCommitRequest("others", **fields)).topics
-    assert {one.partitions[0].error_code for one in found} == {GROUP_FAILED}
-
-
-@pytest.mark.parametrize("version", [1, 2, 7, 8, 9, 10])
-def test_committed_offsets_are_told_of_topics_and_groups_that_the_client_may_describe(endpoint: Endpoint, version: int) -> None:
-    ids = {id_of(endpoint, name): name for name in (MINE, OTHER)}
-    if version < 8:
-        topics = tuple(OffsetFetchRequestTopic(name, (0,)) for name in (MINE, OTHER))
-        found = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest("mine", topics))
-        assert first_codes(found.topics) == {MINE: 0, OTHER: TOPIC_FAILED}
-        found = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest("others", topics))
-        assert found.topics[0].partitions[0].error_code == GROUP_FAILED if version < 2 else found.error_code == GROUP_FAILED
-        return
-    asked = tuple(OffsetFetchRequestTopics(name, topic_id, (0,)) for topic_id, name in ids.items())
-    groups = (OffsetFetchRequestGroup("others", topics=asked), OffsetFetchRequestGroup("mine", topics=asked))
-    mine, others = endpoint.ask(OFFSET_FETCH, version, OffsetFetchRequest(groups=groups)).groups
-    by_name = {one.name or ids[one.topic_id]: one.partitions[0].error_code for one in mine.topics}
-    assert by_name == {MINE: 0, OTHER: TOPIC_FAILED}
-    assert (others.group_id, others.error_code, others.topics) == ("others", GROUP_FAILED, ())
-
-
-def test_committed_offsets_are_deleted_by_those_who_may_delete_the_group(endpoint: Endpoint) -> None:
-    topics = (OffsetDeleteRequestTopic(OTHER, (OffsetDeleteRequestPartition(0),)),)
-    assert endpoint.ask(OFFSET_DELETE, 0, OffsetDeleteRequest("mine", topics)).error_code == GROUP_FAILED
-
-
 def test_the_cluster_tells_what_the_client_may_do(endpoint: Endpoint) -> None:
     asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert endpoint.ask(DESCRIBE_CLUSTER, 2, asked).cluster_authorized_operations == 0
@@ -339,67 +231,6 @@ def test_every_api_has_a_rule() -> None:
     assert APIS.keys() - RULES.keys() == set()
 
 
-EVERYTHING = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_acls_are_created_found_and_deleted_over_the_protocol(endpoint: Endpoint, version: int) -> None:
-    as_admin(endpoint)
-    new = AclCreation(2, "orders", 4, "User:bob", "*", Operation.READ, Permission.ALLOW)
-    wrong = replace(new, principal="bob")
-    made = endpoint.ask(CREATE_ACLS, version, CreateAclsRequest((new, wrong, new)))
-    assert [one.error_code for one in made.results] == [0, ErrorCode.INVALID_REQUEST, 0]
-    found = endpoint.ask(DESCRIBE_ACLS, version, replace(EVERYTHING, principal_filter="User:bob")).resources
-    assert [(one.resource_name, one.pattern_type, len(one.acls)) for one in found] == [("orders", 4, 1)]
-    assert len(endpoint.ask(DESCRIBE_ACLS, version, EVERYTHING).resources) == 3
-    matching = replace(EVERYTHING, resource_type_filter=2, resource_name_filter="orders-2", pattern_type_filter=2)
-    assert [one.resource_name for one in endpoint.ask(DESCRIBE_ACLS, version, matching).resources] == ["orders"]
-    of = DeleteAclsFilter(2, "orders", 4, None, None, 1, 1)
-    deleted = endpoint.ask(DELETE_ACLS, version, DeleteAclsRequest((of, replace(of, operation=99)))).filter_results
-    assert [one.error_code for one in deleted] == [0, ErrorCode.INVALID_REQUEST]
-    assert [one.principal for one in deleted[0].matching_acls] == ["User:bob"]
-    assert endpoint.context.acls is not None
-    assert len(read_acls(Path(endpoint.context.acls.path).read_bytes())) == 2
-
-
-def test_acls_of_unknown_and_any_types_are_refused_as_by_a_broker(endpoint: Endpoint) -> None:
-    as_admin(endpoint)
-    new = AclCreation(2, "orders", 3, "User:bob", "*", Operation.READ, Permission.ALLOW)
-    for api, request in (
-        (DESCRIBE_ACLS, replace(EVERYTHING, operation=0)),
-        (CREATE_ACLS, CreateAclsRequest((new, replace(new, permission_type=0)))),
-        (DELETE_ACLS, DeleteAclsRequest((DeleteAclsFilter(0, None, 1, None, None, 1, 1),))),
-    ):
-        with pytest.raises(InvalidRequest, match="UNKNOWN"):
-            endpoint.ask(api, 3, request)
-    assert endpoint.ask(DESCRIBE_ACLS, 3, replace(EVERYTHING, resource_type_filter=99)).resources == ()
-    for any_type in ({"resource_type": 1}, {"resource_pattern_type": 2}, {"operation": 1}, {"permission_type": 1}):
-        made = endpoint.ask(CREATE_ACLS, 3, CreateAclsRequest((new, replace(new, **any_type))))
-        assert [one.error_code for one in made.results] == [ErrorCode.INVALID_REQUEST] * 2
-    assert endpoint.ask(DESCRIBE_ACLS, 3, replace(EVERYTHING, principal_filter="User:bob")).resources == ()
-
-
-def test_acls_are_for_those_who_may_describe_and_alter_the_cluster(endpoint: Endpoint) -> None:
-    cluster = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    new = AclCreation(2, "orders", 3, ALICE, "*", Operation.READ, Permission.ALLOW)
-    of = DeleteAclsFilter(2, "orders", 3, None, None, 1, 1)
-
-    def asked() -> list[int]:
-        return [
-            endpoint.ask(DESCRIBE_ACLS, 3, EVERYTHING).error_code,
-            endpoint.ask(CREATE_ACLS, 3, CreateAclsRequest((new,))).results[0].error_code,
-            endpoint.ask(DELETE_ACLS, 3, DeleteAclsRequest((of,))).filter_results[0].error_code,
-        ]
-
-    assert asked() == [cluster] * 3
-    endpoint.context.acls.change(  # type: ignore[union-attr]
-        lambda acls: [*acls, Acl(ResourceType.CLUSTER, CLUSTER_NAME, ALICE, Operation.DESCRIBE)]
-    )
-    assert asked() == [0, cluster, cluster]
-    endpoint.context = replace(endpoint.context, acls=None)
-    assert asked() == [ErrorCode.SECURITY_DISABLED] * 3
-
-
 def test_log_directories_and_producers_are_described_to_those_who_may(endpoint: Endpoint) -> None:
     asked = DescribeProducersRequest(tuple(TopicOfProducers(name, (0,)) for name in ("g-txn", "g-trimmed")))
 
@@ -411,53 +242,6 @@ def test_log_directories_and_producers_are_described_to_those_who_may(endpoint: 
     assert described() == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
     as_admin(endpoint)
     assert described() == (0, 1, [0, 0])
-
-
-def test_a_file_that_cannot_be_written_is_told_and_nothing_has_changed(endpoint: Endpoint) -> None:
-    assert endpoint.context.acls is not None
-    Path(endpoint.context.acls.path).write_text("damaged")
-    new = AclCreation(2, "orders", 3, ALICE, "*", Operation.READ, Permission.ALLOW)
-    made = as_admin(endpoint).ask(CREATE_ACLS, 3, CreateAclsRequest((new,))).results[0]
-    assert made.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "the file of ACLs is not changed" in endpoint.said[-1]
-    assert len(endpoint.context.acls.authorizer.index.acls) == 2
-
-
-def test_members_may_join_and_go_on_only_in_groups_that_they_may_read(endpoint: Endpoint) -> None:
-    def asked(group: str) -> list[int]:
-        """The codes of a join, a sync, a heartbeat and a departure of one that is no member."""
-        join = JoinGroupRequest(group, 10_000, 60_000, "x", None, "consumer", (JoinGroupRequestProtocol("range", b""),))
-        sync = SyncGroupRequest(group, 1, "x", None, "consumer", "range")
-        leave = endpoint.ask(LEAVE_GROUP, 5, LeaveGroupRequest(group, members=(MemberIdentity("x"),)))
-        return [
-            endpoint.ask(JOIN_GROUP, 9, join).error_code,
-            endpoint.ask(SYNC_GROUP, 5, sync).error_code,
-            endpoint.ask(HEARTBEAT, 4, HeartbeatRequest(group, 1, "x")).error_code,
-            leave.error_code or leave.members[0].error_code,
-        ]
-
-    assert asked("mine-1") == [ErrorCode.UNKNOWN_MEMBER_ID] * 4
-    assert asked("theirs") == [GROUP_FAILED] * 4
-
-
-def test_groups_are_listed_described_and_deleted_by_those_who_may(endpoint: Endpoint) -> None:
-    for group in ("mine-1", "theirs"):
-        endpoint.context.groups._groups.get_or_create(group)
-
-    def shown() -> list[str]:
-        return [one.group_id for one in endpoint.ask(LIST_GROUPS, 5, ListGroupsRequest()).groups]
-
-    described = endpoint.ask(DESCRIBE_GROUPS, 6, DescribeGroupsRequest(("theirs", "mine-1"), True)).groups
-    assert codes(described, "group_id") == {"mine-1": 0, "theirs": GROUP_FAILED}
-    mine = 1 << Operation.READ | 1 << Operation.DESCRIBE
-    assert [one.authorized_operations for one in described] == [mine, -(1 << 31)]
-    deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("theirs", "mine-1"))).results
-    assert codes(deleted, "group_id") == {"mine-1": GROUP_FAILED, "theirs": GROUP_FAILED}
-    assert shown() == ["mine-1"]
-    as_admin(endpoint)
-    assert shown() == ["mine-1", "theirs"]
-    deleted = endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("theirs",))).results
-    assert codes(deleted, "group_id") == {"theirs": 0}
 
 
 def test_what_is_wrong_with_a_request_is_told_before_who_may_not_ask(endpoint: Endpoint) -> None:

@@ -1,41 +1,9 @@
-from dataclasses import replace
-from random import Random  # noqa: TID251  # seeded
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from numbered_connections import answer, frame, server
 
 from tiering.endpoint.network.actions import Close, Pause, Resume
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.network.send import Send
 from tiering.endpoint.network.socket_server import SocketServer
-
-LIMITS = SocketServerConfig(
-    request_bytes_max=1000, queued_bytes_max=5000, parsed_ratio=0, ahead_bytes_max=50, idle_ms_max=100, receive_ms_max=30
-)
-
-
-def frame(body: bytes) -> bytes:
-    return len(body).to_bytes(4, "big") + body
-
-
-def server(*ips: str, **limits: int) -> SocketServer:
-    """With a connection from each address, numbered from 0 on, at time 0."""
-    found = SocketServer(replace(LIMITS, **limits))
-    for number, ip in enumerate(ips):
-        assert found.accepted(number, ip, 0) == []
-    return found
-
-
-def answer(at: SocketServer, parts: tuple[bytes, ...] = (b"!",), now_ms: int = 0) -> tuple[object, bytes, list[object]]:
-    """Takes the next request and answers it; gives the connection, the request and what followed."""
-    found = at.take_request()
-    assert found is not None
-    connection, request = found
-    send = at.answered(connection, parts)
-    assert send is not None
-    send.advance(send.left)
-    return connection, request, list(at.sent(connection, now_ms))
 
 
 def test_a_request_is_there_when_its_last_byte_is():
@@ -165,27 +133,6 @@ def test_a_client_that_has_not_authenticated_has_little_room_and_little_time():
     ]
 
 
-def test_requests_of_clients_that_have_not_authenticated_give_way_first():
-    at = server("a", queued_bytes_max=500)
-    at.accepted(1, "b", 0, authenticates=True)
-    assert at.received(1, frame(b"x" * 200)[:100], 0) == []
-    assert [action.connection for action in at.received(0, frame(b"x" * 900)[:450], 0)] == [1]
-    assert len(at) == 1
-
-
-def test_no_request_begins_while_the_answers_fill_the_memory():
-    at = server("a", "b")
-    at.received(0, frame(b"big"), 0)
-    at.received(1, frame(b"next"), 0)
-    at.take_request()
-    send = at.answered(0, (b"x" * 6000,))
-    assert send is not None
-    assert at.take_request() is None
-    send.advance(send.left)
-    at.sent(0, 0)
-    assert at.take_request() == (1, b"next")
-
-
 def test_no_more_requests_begin_than_there_are_threads_and_waiting_fetches_have_none():
     at = server(*"abcde", request_threads=2)
     for number in range(5):
@@ -207,80 +154,6 @@ def test_no_more_requests_begin_than_there_are_threads_and_waiting_fetches_have_
     assert at.take_request() is None  # its thread is still busy
     assert at.answered(2, (b"!",)) is None
     assert at.take_request() == (4, b"r")
-
-
-def test_answers_exceed_the_memory_by_what_the_threads_are_busy_with():
-    at = server(*("a" * 100), request_threads=3)
-    for number in range(100):
-        at.received(number, frame(b"r"), 0)
-    taken = [found[0] for found in iter(at.take_request, None)]
-    while taken:
-        at.answered(taken.pop(), (b"x" * 2000,))
-        taken += [found[0] for found in iter(at.take_request, None)]
-    assert 5000 <= at.memory_used <= 5000 + 3 * 2000 + 100
-
-
-def test_a_client_that_does_not_read_is_closed_when_others_need_the_memory():
-    at = server(*"abcd", idle_ms_max=1000, stalled_ms_max=30)
-    for number, size in ((0, 100), (2, 3000), (1, 4500)):
-        at.received(number, frame(b"r"), 0)
-        at.take_request()
-        at.answered(number, (b"x" * size,))
-    assert at.tick(500) == []  # nobody waits for the memory
-    at.received(3, frame(b"r"), 500)
-    at.progressed(1, 500)
-    at.received(2, b"ahead", 510)  # sending is not reading
-    assert at.take_request() is None
-    actions = at.tick(520)
-    assert [action.connection for action in actions] == [2]
-    assert "takes nothing of its answer for 30 ms" in actions[0].reason
-    assert at.take_request() == (3, b"r")
-    at.answered(3, (b"x" * 3000,))
-    assert at.tick(600) == []  # nobody waits again
-    assert len(at) == 3
-
-
-def test_fetches_that_waited_are_answered_one_by_one_while_answers_fill_the_memory():
-    at = server(*"abcd")
-    for number in range(4):
-        at.received(number, frame(b"r"), 0)
-        at.take_request()
-        at.waits(number)
-    for number in range(4):
-        at.ask_again(number)
-    assert at.take_again() == 0
-    at.answered(0, (b"x" * (LIMITS.queued_bytes_max + 1),))
-    assert at.take_again() is None
-    at.closed(1)
-    at.sent(0, 0)
-    assert at.take_again() == 2
-
-
-def test_bytes_of_files_do_not_count_as_memory():
-    from local_log.file_range import FileRange
-
-    send = Send([b"head", FileRange(OpenNothing(), 100, 1 << 30, None, None), b"tail"])
-    assert (send.left, send.buffered) == ((1 << 30) + 8, 8)
-
-
-def test_what_clients_send_ahead_while_they_are_answered_is_bounded_together():
-    at = server(*["192.0.2.1"] * 8, queued_bytes_max=300, request_threads=8)
-    for number in range(8):
-        at.received(number, frame(b"?"), 0)
-        assert at.take_request() is not None
-    actions = [action for number in range(8) for action in at.received(number, b"\0" * 60, 0)]
-    assert at.memory_used <= 300 + 8
-    assert sum(isinstance(action, Close) for action in actions) == 3
-    assert at.memory_used == sum(len(one.receive) + 1 for one in at._connections.values())
-
-
-def test_half_requests_of_many_connections_are_bounded_together():
-    at = server(*"abcdefg", receive_ms_max=1000)
-    for number in range(7):
-        at.received(number, frame(b"x" * 1000)[: 700 + number], 0)
-    actions = at.received(3, b"x" * 290, 0)
-    assert [action.connection for action in actions if isinstance(action, Close)] == [3]
-    assert at.memory_used <= LIMITS.queued_bytes_max
 
 
 def test_draining_answers_what_has_been_asked_and_closes_the_rest():
@@ -308,78 +181,6 @@ def test_a_connection_that_is_gone_gets_no_answer_and_holds_nothing():
     assert at.memory_used == 0
 
 
-class OpenNothing:
-    def fileno(self) -> int:
-        raise AssertionError("nothing is read here")
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_the_order_of_events_every_client_gets_its_answers_in_order(seed):
-    random = Random(seed)
-    at = server(*"abcd", request_bytes_max=60, queued_bytes_max=600, ahead_bytes_max=20)
-    wanted = {c: [bytes([c]) * random.randint(1, 60) for _ in range(random.randint(0, 6))] for c in range(4)}
-    unsent = {c: b"".join(map(frame, bodies)) for c, bodies in wanted.items()}
-    got: dict[object, list[bytes]] = {c: [] for c in range(4)}
-    sending: dict[object, tuple[Send, bytes]] = {}
-    paused: set[object] = set()
-
-    def act(actions):
-        for action in actions:
-            assert not isinstance(action, Close)
-            paused.add(action.connection) if isinstance(action, Pause) else paused.discard(action.connection)
-
-    while got != wanted:
-        choices = [("receive", c) for c, rest in unsent.items() if rest and c not in paused] + [("send", c) for c in sending]
-        taken = at.take_request() if not choices or random.random() < 0.5 else None
-        if taken is not None:
-            send = at.answered(taken[0], (taken[1] * 9,))
-            assert send is not None
-            sending[taken[0]] = (send, taken[1])
-        elif choices:
-            what, c = random.choice(choices)
-            if what == "receive":
-                size = random.randint(1, 80)
-                if random.random() < 0.3:
-                    size = 4 + int.from_bytes(unsent[c][:4], "big")  # a whole frame, unless a part of one was sent
-                chunk, unsent[c] = unsent[c][:size], unsent[c][size:]
-                body = at.at_once(c, chunk)
-                if body is None or random.random() < 0.3:
-                    act(at.received(c, chunk, 0))
-                elif random.random() < 0.5:
-                    got[c].append(body)
-                    at.answered_at_once(c, 0)
-                else:
-                    at.begin_at_once(c, len(body), 0)
-                    send = at.answered(c, (body * 9,))
-                    assert send is not None
-                    sending[c] = (send, body)
-            else:
-                send, body = sending[c]
-                send.advance(random.randint(1, send.left))
-                if not send.left:
-                    del sending[c]
-                    got[c].append(body)
-                    act(at.sent(c, 0))
-        else:
-            pytest.fail("nothing can happen, and some are not answered")
-        assert at.memory_used <= 600 + 600 + 60 * 10
-    assert at.memory_used == 0
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.binary(max_size=40), max_size=20))
-def test_random_bytes_are_frames_or_close_the_connection(chunks):
-    at = server("a", request_bytes_max=1 << 20)
-    for chunk in chunks:
-        if any(isinstance(action, Close) for action in at.received(0, chunk, 0)):
-            break
-        while at.take_request() is not None:
-            at.answered(0, ())
-            if any(isinstance(action, Close) for action in at.sent(0, 0)):
-                return
-    assert at.memory_used <= sum(map(len, chunks))
-
-
 def test_requests_that_ask_the_archive_have_turns_of_their_own():
     at = server(*"abcdef", request_threads=1, archive_threads=2)
     for number in range(6):
@@ -398,20 +199,6 @@ def test_requests_that_ask_the_archive_have_turns_of_their_own():
     assert answer(at)[0] == 5
 
 
-def test_no_archive_is_asked_while_too_much_memory_is_in_use():
-    at = server("a", "b", queued_bytes_max=10)
-    for number in range(2):
-        at.received(number, frame(b"%d" % number), 0)
-        assert at.take_request() is not None
-    at.asks_archive(0)
-    send = at.answered(1, (b"x" * 10,))
-    assert at.take_for_archive() is None
-    assert send is not None
-    send.advance(send.left)
-    at.sent(1, 0)
-    assert at.take_for_archive() == 0
-
-
 def test_requests_that_take_long_hold_up_so_many_at_most():
     at = server(*"abcde", request_threads=2, archive_threads=2)
     for number in range(5):
@@ -427,41 +214,3 @@ def test_requests_that_take_long_hold_up_so_many_at_most():
     at.look()
     assert [at.take_request() for _ in range(2)] == [(4, b"4"), None]
     assert all(at.answered(number, (b"!",)) for number in (0, 2, 3, 4))
-
-
-def test_a_request_holds_what_it_may_be_parsed_into_and_then_its_answer():
-    at = server("a", "b", queued_bytes_max=100, parsed_ratio=20)
-    at.received(0, frame(b"four"), 0)
-    at.received(1, frame(b"1234567"), 0)
-    assert at.take_request() == (0, b"four")
-    assert at.memory_used == 84 + len(frame(b"1234567"))
-    assert at.take_request() == (1, b"1234567")
-    assert at.memory_used == 84 + 107, "never more than all of the memory"
-    at.answered(0, (b"an answer",))
-    assert at.memory_used == 9 + 107
-    at.closed(1)
-    at.sent(0, 0)
-    assert at.memory_used == 0
-
-
-def test_requests_that_wait_hold_half_of_the_memory_at_most_and_need_no_room_to_be_asked_again():
-    at = server("a", "b", "c", queued_bytes_max=100, parsed_ratio=20)
-    for number in range(3):
-        at.received(number, frame(b"asks"), 0)
-    assert at.take_request() == (0, b"asks")
-    assert at.waits(0, 50)
-    assert at.take_request() == (1, b"asks")
-    assert not at.waits(1, 51)
-    assert at.take_request() is None
-    at.ask_again(1)
-    assert at.take_again() == 1
-    assert at.waits(1, 50) is False
-    at.closed(0)
-    at.ask_again(1)
-    assert at.take_again() == 1
-    assert at.answered(1, ())
-    assert at.memory_used == len(frame(b"asks"))
-    assert at.take_request() == (2, b"asks")
-    at.closed(2)
-    assert not at.waits(2, 50)
-    assert at.memory_used == 0
