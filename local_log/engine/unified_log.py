@@ -34,7 +34,7 @@ from local_log.engine.segments import Segments
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
-from local_log.formats.primitives import INT32_MAX
+from local_log.formats.primitives import INT32_MAX, Buffer
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class UnifiedLog(LogWithOffsets):
 
     def append_as_leader(
         self,
-        records: bytes,
+        records: Buffer,
         leader_epoch: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
@@ -96,7 +96,7 @@ class UnifiedLog(LogWithOffsets):
                 return one
         return self._append_as_leader(records, leader_epoch, origin, transaction_version, verification)
 
-    def _append_one_as_leader(self, records: bytes, leader_epoch: int) -> AppendInfo | None:
+    def _append_one_as_leader(self, records: Buffer, leader_epoch: int) -> AppendInfo | None:
         with self.lock:
             prepared = prepare_one(
                 records, leader_epoch, self.local.log_end_offset, self.folder.now_ms(), self.folder.config, self.producers
@@ -119,9 +119,9 @@ class UnifiedLog(LogWithOffsets):
 
     @by_owner
     def _append_as_leader(
-        self, records: bytes, leader_epoch: int, origin: Origin, transaction_version: int, verification: Verification | None
+        self, records: Buffer, leader_epoch: int, origin: Origin, transaction_version: int, verification: Verification | None
     ) -> AppendInfo:
-        info, records, batches = prepare(
+        info, prepared, batches = prepare(
             records,
             origin,
             leader_epoch,
@@ -134,7 +134,7 @@ class UnifiedLog(LogWithOffsets):
             return info
         if info.first_or_last_offset_of_first_batch < self.log_end_offset:
             raise self._unexpected(info)
-        return self._append(records, batches, info, origin, transaction_version, verification)
+        return self._append(prepared, batches, info, origin, transaction_version, verification)
 
     def _unexpected(self, info: AppendInfo) -> UnexpectedAppendOffset:
         first = info.first_or_last_offset_of_first_batch

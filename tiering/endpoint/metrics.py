@@ -59,11 +59,18 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True)
 class TopicMetrics:
-    """Of one topic: bytes of batches that were sent, partitions that were asked for, and those that failed unexpectedly."""
+    """Of one topic: bytes of batches that were sent, partitions that were asked for, and those that failed unexpectedly.
+
+    And of what producers sent: bytes and records that were appended, partitions that were produced to, and those that failed.
+    """
 
     bytes_out: int = 0
     fetches: int = 0
     failed_fetches: int = 0
+    bytes_in: int = 0
+    messages_in: int = 0
+    produces: int = 0
+    failed_produces: int = 0
 
 
 @dataclass(slots=True)
@@ -125,7 +132,16 @@ class EndpointMetrics:
             found.failed_fetches += failed
             found.bytes_out += size
 
+    def produced(self, topic: str, size: int, records: int, *, failed: bool = False) -> None:
+        """A partition of a topic was produced to: bytes and records that were appended."""
+        with self._lock:
+            found = self._topics[topic]
+            found.produces += 1
+            found.failed_produces += failed
+            found.bytes_in += size
+            found.messages_in += records
+
     def topics(self) -> dict[str, TopicMetrics]:
-        """Those that were fetched."""
+        """Those that were fetched or produced to."""
         with self._lock:
             return {name: replace(found) for name, found in self._topics.items()}

@@ -77,6 +77,7 @@ class LocalTier:
         """Which old segments go."""
         self._lock = threading.RLock()
         self._known = Topics()
+        self._names_of: tuple[Mapping[str, Topic], Mapping[str | None, str]] = ({}, {})
         self._starts = FollowedStarts()
         self._save_starts = Schedule.beginning(0, {})
         self.notes: tuple[str, ...] = ()
@@ -250,6 +251,15 @@ class LocalTier:
         if topic is None:
             raise UnknownTopicOrPartition(f"topic {name} is not in {', '.join(self.directories)}; create it first")
         return topic
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of the topic with this id, None if there is none."""
+        topics, names = self._names_of
+        now = self.topics()
+        if topics is not now:
+            names = {topic.topic_id: name for name, topic in now.items()}
+            self._names_of = now, names
+        return names.get(topic_id)
 
     def _make(self, name: str, topic: Topic) -> Topic:
         """Creates the logs of its being_made partitions. The topics are saved first, so that a crash leaves no half of it."""

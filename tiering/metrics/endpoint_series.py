@@ -39,6 +39,12 @@ TOTAL_TIME: Final = _of(
 SEND_TIME: Final = _of(f"{_REQUESTS}ResponseSendTimeMs", "Ms that sending an answer took.", "request", "quantile")
 REQUEST_BYTES: Final = _of(f"{_REQUESTS}RequestBytes", "Bytes of a request.", "request", "quantile")
 
+BYTES_IN: Final = _of(f"{_TOPICS}BytesInPerSec", "Bytes of batches that were appended for producers.", "topic")
+MESSAGES_IN: Final = _of(f"{_TOPICS}MessagesInPerSec", "Records that were appended for producers.", "topic")
+PRODUCES: Final = _of(f"{_TOPICS}TotalProduceRequestsPerSec", "Appends to a partition that producers asked for.", "topic")
+FAILED_PRODUCES: Final = _of(
+    f"{_TOPICS}FailedProduceRequestsPerSec", "Those that failed, but for batches that are too large or damaged.", "topic"
+)
 BYTES_OUT: Final = _of(f"{_TOPICS}BytesOutPerSec", "Bytes of batches that clients were sent.", "topic")
 FETCHES: Final = _of(f"{_TOPICS}TotalFetchRequestsPerSec", "Fetches of a partition.", "topic")
 FAILED_FETCHES: Final = _of(
@@ -68,6 +74,7 @@ START_TIME: Final = Series("kafka_tiering_endpoint_start_time_seconds", "When th
 
 OF_ENDPOINT: Final = (
     REQUESTS, ERRORS, DENIED, TOTAL_TIME, SEND_TIME, REQUEST_BYTES, BYTES_OUT, FETCHES, FAILED_FETCHES,
+    BYTES_IN, MESSAGES_IN, PRODUCES, FAILED_PRODUCES,
     SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, CONNECTIONS, CONNECTIONS_MAX, MEMORY, MEMORY_MAX, START_TIME,
     FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS,
 )  # fmt: skip

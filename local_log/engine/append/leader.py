@@ -5,12 +5,13 @@ from local_log.engine.append.validator import rules_of, validate
 from local_log.engine.config import LogConfig
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.producers.state import Origin
+from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 
 
 # Seven parameters: the log's state that the append is checked against.
 def prepare(
-    records: bytes, origin: Origin, leader_epoch: int, *, log_start: int, log_end: int, now_ms: int, config: LogConfig
+    records: Buffer, origin: Origin, leader_epoch: int, *, log_start: int, log_end: int, now_ms: int, config: LogConfig
 ) -> tuple[AppendInfo, bytes, list[MemoryBatch]]:
     """The batches to write from offset `log_end` on. Those of `RAFT_LEADER` already have their offsets.
 
@@ -18,7 +19,7 @@ def prepare(
     """
     info, batches = analyze(records, origin, leader_epoch, log_start, config)
     if info.valid_bytes <= 0 or origin is Origin.RAFT_LEADER:
-        return info, records, batches
+        return info, bytes(records), batches
     rules = rules_of(config)
     valid = validate(
         records[: info.valid_bytes],

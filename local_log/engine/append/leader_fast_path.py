@@ -31,7 +31,7 @@ _KEPT_BY = {
 
 
 def prepare_one(
-    records: bytes, leader_epoch: int, log_end: int, now_ms: int, config: LogConfig, producers: ProducerStateManager
+    records: Buffer, leader_epoch: int, log_end: int, now_ms: int, config: LogConfig, producers: ProducerStateManager
 ) -> bytes | None:
     """The batch to append at `log_end`. None if the general path has to take it, or to refuse it."""
     size = len(records)
@@ -70,7 +70,7 @@ def prepare_one(
     return b"".join((_start(log_end, length, leader_epoch), view[MAGIC_AT:]))
 
 
-def as_sent(one: AppendInfo, records: bytes) -> AppendInfo:
+def as_sent(one: AppendInfo, records: Buffer) -> AppendInfo:
     """The result of a leader's append, which says of the batch's last offset and epoch what the client sent."""
     _, _, epoch, _, _, _, delta, *_ = _fields(records)
     return AppendInfo(one.first_offset, one.last_offset, delta, epoch, *one[4:])

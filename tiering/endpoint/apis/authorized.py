@@ -15,6 +15,7 @@ from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.authorized_groups import GROUP_RULES, Answer, Rule
 from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.produce import refusal_of, refused
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
     ALTER_CLIENT_QUOTAS,
@@ -68,7 +69,6 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderTopicResult
-from tiering.endpoint.protocol.messages.produce import PartitionProduceResponse, TopicProduceResponse
 from tiering.endpoint.request_context import RequestContext
 
 _TOPIC_FAILED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -108,12 +108,17 @@ def _split(topics: Any, operation: Operation, request_context: RequestContext, c
     def may(topic: Any) -> bool:
         name = topic.topic if hasattr(topic, "topic") else topic.name
         if has_ids:
-            name = name or context.logs.name_of(topic.topic_id)
+            name = name or _name_of(topic.topic_id, context)
         return name is None or is_authorized(context, request_context, operation, ResourceType.TOPIC, name)
 
     context.logs.open_by_id(topic.topic_id for topic in topics if getattr(topic, "topic_id", ZERO_TOPIC_ID) != ZERO_TOPIC_ID)
     decided = [(topic, may(topic)) for topic in topics]
     return tuple(topic for topic, is_allowed in decided if is_allowed), tuple(t for t, is_allowed in decided if not is_allowed)
+
+
+def _name_of(topic_id: str, context: Context) -> str | None:
+    own = None if context.local_tier is None else context.local_tier.name_of(topic_id)
+    return own or context.logs.name_of(topic_id)
 
 
 def _may_use(operation: Operation, group: str, request_context: RequestContext, context: Context) -> bool:
@@ -145,17 +150,12 @@ def _offset_for_leader_epoch(answer: Answer, message: Any, request_context: Requ
 
 
 def _produce(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    refusal = refusal_of(message, request_context, context)
+    if refusal is not None:
+        return refusal
     allowed, others = _split(message.topic_data, Operation.WRITE, request_context, context)
     found = answer(replace(message, topic_data=allowed), request_context, context)
-    refused = (
-        TopicProduceResponse(
-            one.name,
-            one.topic_id,
-            tuple(PartitionProduceResponse(p.index, _TOPIC_FAILED, base_offset=-1) for p in one.partition_data),
-        )
-        for one in others
-    )
-    return replace(found, responses=(*found.responses, *refused))
+    return replace(found, responses=(*found.responses, *(refused(one, _TOPIC_FAILED) for one in others)))
 
 
 def _offset_commit(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:

@@ -29,7 +29,7 @@ from tiering.endpoint.apis.groups import (
 )
 from tiering.endpoint.apis.log_dirs import describe_log_dirs
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
-from tiering.endpoint.apis.produce import REASON, produce
+from tiering.endpoint.apis.produce import produce
 from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
@@ -71,7 +71,7 @@ from tiering.endpoint.protocol.api_keys import (
     SYNC_GROUP,
 )
 from tiering.endpoint.protocol.error_codes import error_codes
-from tiering.endpoint.protocol.errors import InvalidRequest
+from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.reading import ELEMENT_BYTES
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
@@ -83,7 +83,7 @@ from tiering.read.tiered_log import TieredLog
 T = TypeVar("T")
 
 _ANSWERS: Final[Mapping[int, Answer]] = {
-    PRODUCE.key: lambda message, request_context, context: produce(message),
+    PRODUCE.key: produce,
     LIST_OFFSETS.key: list_offsets,
     METADATA.key: metadata,
     OFFSET_COMMIT.key: offset_commit,
@@ -193,13 +193,23 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
     request_context = RequestContext(header, connection)
     if header.api is FETCH:
         return _handle_fetch(message, request_context, context)
-    if header.api is PRODUCE and message.acks == 0:
-        raise InvalidRequest(REASON)  # such a producer waits for no answer: only a closed connection tells it
     response = authorized(_ANSWERS[header.api.key], message, request_context, context)
+    if header.api is PRODUCE and message.acks == 0:
+        return _unacknowledged(header, response, context.metrics)
     if not isinstance(response, Future):
         return _written(header, response, context.metrics)
     later = Later(header, response, context.metrics)
     return later.parts() if response.done() else later
+
+
+def _unacknowledged(header: RequestHeader, response: Any, metrics: EndpointMetrics) -> list[Any]:
+    """No answer, since none is waited for. Raises InvalidRequest for an error: only a closed connection tells it."""
+    codes = error_codes(response)
+    metrics.failed(header.api.name, codes)
+    if codes:
+        said = next((p.error_message for t in response.responses for p in t.partition_responses if p.error_message), None)
+        raise InvalidRequest(said or f"an append without acknowledgement fails: {ErrorCode(codes[0]).name}")
+    return []
 
 
 def _handle_fetch(message: FetchRequest, request_context: RequestContext, context: Context) -> list[Any] | Waits | Throttled:

@@ -1,27 +1,172 @@
-"""Produce: refused, with the reason."""
+"""Produce: appends to the logs that this process owns (Kafka's ReplicaManager.appendRecords).
 
+Without a log directory of its own the endpoint refuses it, with the reason.
+"""
+
+from collections.abc import Mapping
 from typing import Final
 
+from local_log.engine.append.analyze import AppendInfo
+from local_log.engine.errors import CorruptMessage, MessageTooLarge, RecordListTooLarge, Refused
+from local_log.errors import Invalid, LogError
+from local_log.formats.filenames import TopicPartition
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.formats.primitives import Buffer
+from tiering.endpoint.apis.auth_helper import is_authorized
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.produced_records import are_transactional, check_records
+from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
+from tiering.endpoint.request_context import RequestContext
+from tiering.local_tier.errors import UnknownTopicOrPartition
+from tiering.local_tier.local_tier import LocalTier
 
 REASON: Final = "this endpoint reads an archive and takes no records: produce to the brokers that own the topic"
 
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""Who may append to internal topics, as in Kafka."""
+ACKS: Final = (-1, 0, 1)
+_NOTHING: Final = -1
+_EXPECTED: Final = (CorruptMessage, MessageTooLarge, RecordListTooLarge)
+"""Those of a batch that nothing is wrong with here: the answer has no log start offset, and they do not count as failures."""
 
-def produce(request: ProduceRequest) -> ProduceResponse:
-    """Refuses every partition. Old versions have no room for the reason; their clients print that of the error code."""
-    return ProduceResponse(responses=tuple(map(_refused, request.topic_data)))
+
+def produce(request: ProduceRequest, request_context: RequestContext, context: Context) -> ProduceResponse:
+    """Appends to each partition, or says why not. Who asks for no acknowledgement is answered as well: see `handle`."""
+    tier = context.local_tier
+    if tier is None:
+        return ProduceResponse(responses=tuple(map(_not_here, request.topic_data)))
+    refusal = refusal_of(request, request_context, context)
+    if refusal is not None:
+        return refusal
+    appends = _Appends(request, request_context, context, tier)
+    responses = tuple(appends.topic(*topic, partitions) for topic, partitions in _by_topic(request).items())
+    moved = any(one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for topic in responses for one in topic.partition_responses)
+    return ProduceResponse(responses, node_endpoints=_brokers(context) if moved else ())
 
 
-def _refused(topic: TopicProduceData) -> TopicProduceResponse:
-    partitions = (
-        PartitionProduceResponse(one.index, ErrorCode.POLICY_VIOLATION, base_offset=-1, error_message=REASON)
-        for one in topic.partition_data
-    )
-    return TopicProduceResponse(topic.name, topic.topic_id, tuple(partitions))
+def refusal_of(request: ProduceRequest, request_context: RequestContext, context: Context) -> ProduceResponse | None:
+    """What is wrong with the whole request, before it is looked at which topics the client may write to."""
+    if context.local_tier is None:
+        return None
+    try:
+        is_transactional = are_transactional(p.records[0] for t in request.topic_data for p in t.partition_data if p.records)
+    except CorruptMessage as e:
+        return ProduceResponse(tuple(refused(one, ErrorCode.CORRUPT_MESSAGE, str(e)) for one in request.topic_data))
+    own_id = request.transactional_id
+    if not is_transactional or (
+        own_id is not None and is_authorized(context, request_context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, own_id)
+    ):
+        return None
+    return ProduceResponse(tuple(refused(one, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for one in request.topic_data))
+
+
+def refused(one: TopicProduceData, code: ErrorCode, message: str | None = None) -> TopicProduceResponse:
+    """The same error for all partitions of a topic."""
+    answers = (_refused(number, code, message) for number in dict.fromkeys(p.index for p in one.partition_data))
+    return TopicProduceResponse(one.name, one.topic_id, tuple(answers))
+
+
+def _not_here(topic: TopicProduceData) -> TopicProduceResponse:
+    """Old versions have no room for the reason; their clients print that of the error code."""
+    answers = (_refused(one.index, ErrorCode.POLICY_VIOLATION, REASON) for one in topic.partition_data)
+    return TopicProduceResponse(topic.name, topic.topic_id, tuple(answers))
+
+
+def _by_topic(request: ProduceRequest) -> dict[tuple[str, str], dict[int, Buffer]]:
+    """What to append by name and id of the topic, and by partition. Of what is asked for twice the last counts, as in Kafka."""
+    found: dict[tuple[str, str], dict[int, Buffer]] = {}
+    for topic in request.topic_data:
+        partitions = found.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((one.index, one.records[0] if one.records else b"") for one in topic.partition_data)
+    return found
+
+
+def _brokers(context: Context) -> tuple[NodeEndpoint, ...]:
+    return tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers)
+
+
+def _refused(number: int, code: ErrorCode, message: str | None = None, log_start: int = _NOTHING) -> PartitionProduceResponse:
+    return PartitionProduceResponse(number, code, _NOTHING, log_start_offset=log_start, error_message=message)
+
+
+class _Appends:
+    """The appends of one request."""
+
+    __slots__ = ("_context", "_is_admin", "_request", "_tier", "_version")
+
+    def __init__(self, request: ProduceRequest, request_context: RequestContext, context: Context, tier: LocalTier) -> None:
+        self._request, self._context, self._tier = request, context, tier
+        self._version = request_context.version
+        self._is_admin = request_context.client_id == ADMIN_CLIENT_ID
+
+    def topic(self, name: str, topic_id: str, partitions: Mapping[int, Buffer]) -> TopicProduceResponse:
+        """The answers for a topic, which is named or has an id."""
+        known = name if topic_id == ZERO_TOPIC_ID else self._tier.name_of(topic_id)
+        if known is None:
+            answers = tuple(_refused(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in partitions)
+        else:
+            answers = tuple(self._partition(known, number, records) for number, records in partitions.items())
+        return TopicProduceResponse(name, topic_id, answers)
+
+    def _partition(self, name: str, number: int, records: Buffer) -> PartitionProduceResponse:
+        code = self._problem(name, number)
+        if code is not None:
+            return _refused(number, code)
+        try:
+            check_records(records, self._version)
+        except Refused as e:
+            return _refused(number, ErrorCode(e.code), str(e))
+        if self._request.acks not in ACKS:
+            return _refused(number, ErrorCode.INVALID_REQUIRED_ACKS)
+        if name in INTERNAL_TOPICS and not self._is_admin:
+            self._context.metrics.produced(name, 0, 0)
+            return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is for groups and transactions alone")
+        return self._append(name, number, records)
+
+    def _problem(self, name: str, number: int) -> ErrorCode | None:
+        topic = self._tier.topics().get(name)
+        if topic is None or number not in topic.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return None if self._context.cluster.live.leads(name, number) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def _append(self, name: str, number: int, records: Buffer) -> PartitionProduceResponse:
+        metrics, log = self._context.metrics, None
+        try:
+            log = self._tier.log(TopicPartition(name, number))
+            info = log.append_as_leader(records, log.epochs.latest_epoch or 0)
+        except Refused as e:
+            is_expected = isinstance(e, _EXPECTED)
+            metrics.produced(name, 0, 0, failed=not is_expected)
+            errors = tuple(BatchIndexAndErrorMessage(one.row, one.problem) for one in e.record_errors)
+            start = _NOTHING if is_expected or log is None else log.log_start_offset
+            return PartitionProduceResponse(number, e.code, _NOTHING, _NOTHING, start, errors, str(e))
+        except UnknownTopicOrPartition:  # it was deleted meanwhile
+            return _refused(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        except Invalid:  # its log was closed meanwhile
+            return self._moved(number)
+        except LogError as e:
+            self._context.report(f"{name}-{number}: an append fails: {e}")
+            metrics.produced(name, 0, 0, failed=True)
+            return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)
+        metrics.produced(name, len(records), _count(info))
+        return PartitionProduceResponse(number, ErrorCode.NONE, info.first_offset, info.log_append_time, info.log_start_offset)
+
+    def _moved(self, number: int) -> PartitionProduceResponse:
+        leader = LeaderIdAndEpoch(self._context.cluster.live.node_id, _NOTHING)
+        return PartitionProduceResponse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER, _NOTHING, current_leader=leader)
+
+
+def _count(info: AppendInfo) -> int:
+    return info.last_offset - info.first_offset + 1 if info.first_offset >= 0 else 0

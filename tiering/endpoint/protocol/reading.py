@@ -176,12 +176,14 @@ def _primitive(of: WireType, name: str, *, nullable: bool, flexible: bool) -> Re
                 raise Corrupt(f"{name} is null", position=pos)
             return None, pos
         need(data, pos, size, name)
+        if of is RECORDS:
+            return ((memoryview(data)[pos : pos + size],) if size else ()), pos + size
         value = data[pos : pos + size]
         if text:
             if size > STRING_BYTES_MAX:
                 raise Corrupt(f"{name} has {size} bytes, where a text has {STRING_BYTES_MAX} at most", position=pos)
             return value.decode("utf-8", "replace"), pos + size  # Java, too, replaces what is not UTF-8
-        return (((value,) if size else ()) if of is RECORDS else value), pos + size
+        return value, pos + size
 
     return read
 

@@ -1,0 +1,229 @@
+"""Produce where the endpoint has a log directory of its own."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hand_made import ZSTD, message
+from logs_at_work import batch_of, values_of
+from managed import T0
+from writing_endpoint import WritingEndpoint
+
+from local_log.engine.unified_log import UnifiedLog
+from local_log.errors import Unreadable
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.kafka_apis import handle
+from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
+from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
+from tiering.endpoint.protocol.api_keys import PRODUCE
+from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
+from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+
+ALL = tuple(range(PRODUCE.first, PRODUCE.last + 1))
+ONE = batch_of("a", time=T0)
+"""A batch of one record."""
+
+
+@pytest.fixture
+def endpoint() -> WritingEndpoint:
+    return WritingEndpoint()
+
+
+def test_records_are_appended_in_every_version(endpoint: WritingEndpoint) -> None:
+    for offset, version in enumerate(ALL):
+        found = endpoint.produce(ONE, version=version)
+        assert (found.error_code, found.base_offset, found.log_append_time_ms) == (0, offset, -1)
+        assert found.log_start_offset == (0 if version >= 5 else -1)
+    assert values_of(endpoint.log().read(0, 1 << 20).records) == [(offset, "a") for offset in ALL]
+
+
+@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1)])
+def test_messages_of_clients_before_0_11_become_record_batches(endpoint: WritingEndpoint, version: int, magic: int) -> None:
+    sent = message(magic, offset=0, value=b"a", timestamp=T0) + message(magic, offset=1, value=b"b", timestamp=T0)
+    assert endpoint.produce(sent, version=version).base_offset == 0
+    [one] = endpoint.batches()
+    assert (one.magic, one.records_count, one.max_timestamp) == (2, 2, T0 if magic else -1)
+    assert [value for _, value in values_of(endpoint.log().read(0, 1 << 20).records)] == ["a", "b"]
+
+
+def test_who_wants_no_acknowledgement_gets_none_and_its_connection_ends_upon_an_error(endpoint: WritingEndpoint) -> None:
+    def sent(records: bytes, topic: str = "orders") -> object:
+        asked = endpoint.asked(topic, {0: (records,)}, 9, acks=0)
+        frame = write_request(RequestHeader(PRODUCE, 9, 99, "test"), asked)[4:]
+        return handle(frame, endpoint.connection, endpoint.context)
+
+    assert sent(ONE) == []
+    assert endpoint.log().log_end_offset == 1
+    with pytest.raises(InvalidRequest, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        sent(ONE, "nowhere")
+    with pytest.raises(InvalidRequest, match="CRC"):
+        sent(damaged(ONE))
+
+
+def damaged(data: bytes) -> bytes:
+    return data[:-1] + bytes((data[-1] ^ 1,))
+
+
+def test_other_acks_are_refused_and_nothing_is_appended(endpoint: WritingEndpoint) -> None:
+    for acks in (2, -2):
+        assert endpoint.produce(ONE, acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert endpoint.produce(ONE, acks=1).error_code == 0
+    assert endpoint.log().log_end_offset == 1
+
+
+def refusals(limits: dict[str, str], *records: bytes | None, **more: object) -> list[ErrorCode]:
+    endpoint = WritingEndpoint()
+    endpoint.tier.alter_configs("orders", limits)
+    return [ErrorCode(endpoint.produce(one, **more).error_code) for one in records]  # type: ignore[arg-type]
+
+
+def produced(producer: int = 7, epoch: int = 0, sequence: int = 0, **more: bool) -> bytes:
+    return batch_of("a", time=T0, producer=producer, epoch=epoch, sequence=sequence, **more)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sent", "expected"),
+    [
+        ({}, [damaged(ONE)], ErrorCode.CORRUPT_MESSAGE),
+        ({}, [ONE[:16] + b"\x05" + ONE[17:]], ErrorCode.CORRUPT_MESSAGE),
+        ({"max.message.bytes": "70"}, [batch_of("x" * 100, time=T0)], ErrorCode.MESSAGE_TOO_LARGE),
+        ({"internal.segment.bytes": "100"}, [batch_of("x" * 100, time=T0)], ErrorCode.RECORD_LIST_TOO_LARGE),
+        ({"message.timestamp.before.max.ms": "1000"}, [batch_of("a", time=T0 - 2000)], ErrorCode.INVALID_TIMESTAMP),
+        ({"cleanup.policy": "compact"}, [ONE], ErrorCode.INVALID_RECORD),
+        ({}, [None], ErrorCode.INVALID_RECORD),
+        ({}, [b""], ErrorCode.INVALID_RECORD),
+        ({}, [ONE + ONE], ErrorCode.INVALID_RECORD),
+        ({}, [message(1, value=b"a", timestamp=T0)], ErrorCode.INVALID_RECORD),
+        ({}, [batch_of("a", offset=3, time=T0)], ErrorCode.INVALID_RECORD),
+        ({}, [produced(), produced(sequence=5)], ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ({}, [produced(epoch=3), produced(epoch=2)], ErrorCode.INVALID_PRODUCER_EPOCH),
+        ({}, [produced(transactional=True)], ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    ],
+)
+def test_what_a_log_refuses_is_told_by_its_code(limits: dict[str, str], sent: list[bytes], expected: ErrorCode) -> None:
+    *before, last = refusals(limits, *sent)
+    assert last is expected
+    assert {*before} <= {ErrorCode.NONE}
+
+
+def test_a_record_that_is_refused_is_named(endpoint: WritingEndpoint) -> None:
+    endpoint.tier.alter_configs("orders", {"cleanup.policy": "compact"})
+    found = endpoint.produce(batch_of("a", "b", time=T0, keys=(b"k", None)))
+    [one] = found.record_errors
+    assert (one.batch_index, found.log_start_offset, found.base_offset) == (1, 0, -1)
+    assert "no key" in one.batch_index_error_message
+    assert one.batch_index_error_message in found.error_message
+
+
+def test_zstd_needs_version_7(endpoint: WritingEndpoint) -> None:
+    sent = batch_of("a", time=T0, codec=ZSTD)
+    assert endpoint.produce(sent, version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert endpoint.produce(sent, version=7).error_code == 0
+
+
+def test_a_duplicate_is_answered_with_the_offset_of_its_original(endpoint: WritingEndpoint) -> None:
+    assert endpoint.produce(produced()).base_offset == 0
+    assert endpoint.produce(produced(sequence=1)).base_offset == 1
+    again = endpoint.produce(produced())
+    assert (again.error_code, again.base_offset) == (0, 0)
+    assert endpoint.log().log_end_offset == 2
+
+
+def test_a_producer_goes_on_after_a_restart_and_its_duplicates_are_known(endpoint: WritingEndpoint) -> None:
+    assert endpoint.produce(produced()).base_offset == 0
+    endpoint.tier.stop()
+    endpoint.own(endpoint.host.started())
+    assert endpoint.produce(produced()).base_offset == 0
+    assert endpoint.produce(produced(sequence=1)).base_offset == 1
+    assert endpoint.produce(produced(sequence=3)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_the_time_of_an_append_is_told_where_the_topic_has_it(endpoint: WritingEndpoint) -> None:
+    endpoint.tier.alter_configs("orders", {"message.timestamp.type": "LogAppendTime"})
+    assert endpoint.produce(batch_of("a", time=T0 - 5)).log_append_time_ms == T0
+    assert endpoint.batches()[0].max_timestamp == T0
+
+
+def test_topics_and_partitions_that_there_are_not_are_told_apart(endpoint: WritingEndpoint) -> None:
+    assert endpoint.produce(ONE, "nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert endpoint.produce(ONE, number=1, version=13).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = TopicProduceData(topic_id="B" * 21 + "A", partition_data=(PartitionProduceData(0, (ONE,)),))
+    found = endpoint.ask(PRODUCE, 13, ProduceRequest(None, 1, 1000, (unknown,))).responses[0]
+    assert (found.topic_id, found.partition_responses[0].error_code) == ("B" * 21 + "A", ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def test_nobody_but_admin_clients_appends_to_internal_topics(endpoint: WritingEndpoint) -> None:
+    endpoint.tier.create_topic("__consumer_offsets")
+    assert endpoint.produce(ONE, "__consumer_offsets").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_of_a_partition_that_is_asked_for_twice_the_last_records_are_appended(endpoint: WritingEndpoint) -> None:
+    twice = tuple(PartitionProduceData(0, (batch_of(value, time=T0),)) for value in "ab")
+    asked = ProduceRequest(None, 1, 1000, (TopicProduceData("orders", partition_data=twice),))
+    assert len(endpoint.ask(PRODUCE, 9, asked).responses[0].partition_responses) == 1
+    assert values_of(endpoint.log().read(0, 1000).records) == [(0, "b")]
+
+
+def test_a_disk_that_fails_is_a_storage_error(endpoint: WritingEndpoint) -> None:
+    def fail() -> None:
+        raise Unreadable("/a: Input/output error")
+
+    endpoint.host.disk.on_call = fail
+    for _ in range(2):
+        assert endpoint.produce(ONE).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "Input/output error" in endpoint.said[0]
+
+
+def test_bytes_and_records_are_counted_by_topic(endpoint: WritingEndpoint) -> None:
+    two = batch_of("a", "b", time=T0)
+    for sent in (two, damaged(ONE), batch_of("a", offset=1, time=T0)):
+        endpoint.produce(sent)
+    found = endpoint.context.metrics.topics()["orders"]
+    assert (found.messages_in, found.bytes_in, found.produces, found.failed_produces) == (2, len(two), 3, 1)
+
+
+def test_records_reach_the_log_without_a_copy(endpoint: WritingEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, append = list[Any](), UnifiedLog.append_as_leader
+
+    def noted(log: UnifiedLog, records: Any, leader_epoch: int) -> Any:
+        given.append(records)
+        return append(log, records, leader_epoch)
+
+    monkeypatch.setattr(UnifiedLog, "append_as_leader", noted)
+    frame = write_request(RequestHeader(PRODUCE, 9, 99, "test"), endpoint.asked("orders", {0: (ONE,)}, 9))[4:]
+    handle(frame, endpoint.connection, endpoint.context)
+    [one] = given
+    assert isinstance(one, memoryview)
+    assert one.obj is frame
+
+
+class Acls:
+    """Who may do what, without a file."""
+
+    def __init__(self, *acls: Acl) -> None:
+        self.authorizer = Authorizer(AclIndex(acls))
+
+    def look(self) -> None:
+        """Nothing changes."""
+
+
+def allowed(context: Context, *acls: Acl) -> Context:
+    return replace(context, acls=Acls(*acls))  # type: ignore[arg-type]
+
+
+def test_who_writes_needs_the_right_to_the_topic_and_to_its_transactions(endpoint: WritingEndpoint) -> None:
+    everything = endpoint.context
+    endpoint.tier.create_topic("others")
+    writes = Acl(ResourceType.TOPIC, "orders", "User:ANONYMOUS", Operation.WRITE)
+    payments = Acl(ResourceType.TRANSACTIONAL_ID, "payments", "User:ANONYMOUS", Operation.WRITE)
+    endpoint.context = allowed(everything, writes)
+    for version in (9, 13):
+        assert endpoint.produce(ONE, version=version).error_code == 0
+        assert endpoint.produce(ONE, "others", version=version).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    sent = produced(transactional=True)
+    refused = endpoint.produce(sent, transactional_id="payments")
+    assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    endpoint.context = allowed(everything, writes, payments)
+    assert endpoint.produce(sent, transactional_id="payments").error_code == 0
+    assert endpoint.produce(produced(8)).error_code == 0  # idempotent producers need no right to the cluster
