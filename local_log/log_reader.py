@@ -186,6 +186,10 @@ class LogReader:
             self._replayed[:] = [(offset, producers)]
         return producers
 
+    def newest_producers(self) -> tuple[ProducerEntry, ...]:
+        """The producers at the end of the log. Raises Corrupt, NotFound."""
+        return self.producers_at(self.log_end_offset)
+
     def knows_all_producers_at(self, offset: int) -> bool:
         """Whether `producers_at` is complete: there is a snapshot, or the log still has its first offset."""
         return self.log_start_offset == 0 or self._newest_snapshot(offset) is not None

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from local_log.disk import Disk
 from local_log.errors import LogError, NotFound, Unavailable
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -40,6 +41,11 @@ LOADING_S_MAX: Final = 10.0
 """So long a topic that another thread loads is waited for, by who cannot be answered without it."""
 
 
+Partition = tuple[str, int]
+Log = TieredLog | LogError | None
+"""As it was found, None if it was not."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostedTopic:
     """A topic's partitions by number; one that cannot be opened is the error."""
@@ -50,8 +56,11 @@ class HostedTopic:
     loaded_ms: int
     looked_ms: int
     """When the local logs were last looked at."""
-    described: dict[tuple[int, int], tuple[object, Written]] = field(default_factory=dict, compare=False, repr=False)
-    """How Metadata describes the topic, by version, with what the description depends on besides the topic."""
+    described: dict[tuple[int, int], tuple[object, Written]] | None = field(default_factory=dict, compare=False, repr=False)
+    """How Metadata describes the topic, by version, with what the description depends on besides the topic.
+
+    None where partitions may change with the topic being the same.
+    """
 
 
 @dataclass(slots=True)
@@ -122,6 +131,16 @@ class HostedLogs:
         known = self._topics.get(name)
         with self._loads(name, wait=known is None) as is_mine:
             return self._fresh(name, self.clock.now_ms()) if is_mine else known  # another thread looks at it
+
+    def directories(self) -> tuple[tuple[str, Disk | None], ...]:
+        """Where the logs are: the log directory, or the archive where there is none, which is on no disk."""
+        tiers = self.tiers
+        if tiers.log_dir is not None:
+            return ((tiers.log_dir.path, tiers.log_dir.disk),)
+        return () if tiers.store is None else ((tiers.store.url, None),)
+
+    def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object]) -> None:
+        """Nobody tells when a log changes: they have to be looked at."""
 
     def known(self) -> Mapping[str, HostedTopic]:
         """The topics that were opened, as they were last seen."""

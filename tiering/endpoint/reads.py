@@ -13,8 +13,8 @@ from local_log.file_range import FileRange, size_of
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
-from local_log.log_reader import LogReader
 from remote.read.checked_windows import NoRoom, NotThere
+from remote.read.log import ArchivedLog
 from remote.read.shared_reads import Found, SharedReads
 from remote.read.window_cache import WindowCache
 from tiering.endpoint.recent_files import RecentFiles
@@ -68,6 +68,9 @@ class Reads:
 
     def read_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
         """As `read` for read_uncommitted, of what lies in files and was checked before. Raises NotAtHand for anything else."""
+        own = _own(log, offset, max_bytes, Isolation.read_uncommitted, one_at_least=one_at_least)
+        if own is not None:
+            return own
         end, following, size = log.end_offset(), offset, 0
         parts: tuple[Buffer | FileRange, ...] = ()
         while following < end and (max_bytes > size or one_at_least):
@@ -104,6 +107,9 @@ class Reads:
 
         `offset` is in the log, or its end. Raises Corrupt, Unavailable, NotFound, and MissingRange if no tier has the offset.
         """
+        own = _own(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+        if own is not None:
+            return own
         end, next_offset = log.end_offset(isolation), offset
         parts: tuple[Buffer | FileRange, ...] = ()
         if offset < end and (max_bytes or one_at_least):
@@ -154,7 +160,7 @@ class Reads:
         if archived is not None:
             try:
                 asked = offsets[0], archived[1]
-                found = self.shared.read(_place(log), archived[0], asked, max_bytes, one_at_least=one_at_least)
+                found = self.shared.read(_place(archived[0]), archived[0], asked, max_bytes, one_at_least=one_at_least)
             except NoRoom:
                 pass
             else:
@@ -172,7 +178,7 @@ class Reads:
         archived = log.archived_part(offsets[0], Isolation.read_uncommitted)
         if archived is None or archived[0].manifest.pages:  # which may have to be read for the segments that follow
             raise NotAtHand
-        place, asked = _place(log), (offsets[0], archived[1])
+        place, asked = _place(archived[0]), (offsets[0], archived[1])
         try:
             found = self.shared.read(place, archived[0], asked, max_bytes, one_at_least=one_at_least, waits=False)
         except (NotThere, NoRoom, LogError) as e:
@@ -180,11 +186,19 @@ class Reads:
         return found._replace(next_offset=max(found.next_offset, archived[1])) if found.is_over else found
 
 
-def _place(log: TieredLog) -> tuple[str, str]:
+def _own(log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> Batches | None:
+    """What a log that this process writes has of its own files; None for what is read as that of others."""
+    own = log.own_range(offset, max_bytes, isolation, one_at_least=one_at_least)
+    if own is None:
+        return None
+    found, next_offset, aborted = own
+    return Batches((), 0, aborted, next_offset) if found is None else Batches((found,), found.size, aborted, next_offset)
+
+
+def _place(archived: ArchivedLog) -> tuple[str, str]:
     """Tells logs apart, also those of topics of one name."""
-    if log.archived is not None:
-        return log.archived.manifest.topic_id, log.name
-    return log.local.topic_id if isinstance(log.local, LogReader) else "", log.name
+    manifest = archived.manifest
+    return manifest.topic_id, f"{manifest.topic}-{manifest.partition}"
 
 
 def _bytes_of(chunk: Chunk) -> memoryview:

@@ -7,13 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from local_log.errors import LogError
-from tiering.endpoint.hosted_logs import HostedTopic
-from tiering.read.tiered_log import TieredLog
-
-Partition = tuple[str, int]
-Log = TieredLog | LogError | None
-"""As it was found, None if it was not."""
+from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
 
 T = TypeVar("T")
 

@@ -15,6 +15,7 @@ from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import MAX_TIMESTAMP, TimestampOffset
+from local_log.formats.producer_snapshot import ProducerEntry
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
 from local_log.segment_reader import Segment
 
@@ -30,6 +31,11 @@ class EngineLog:
     log: UnifiedLog
     partition: TopicPartition
     now: LogOffsets
+
+    @property
+    def folder(self) -> str:
+        """The path of its folder."""
+        return self.log.folder.path
 
     @property
     def log_start_offset(self) -> int:
@@ -55,6 +61,11 @@ class EngineLog:
     def leader_epochs(self) -> Sequence[EpochEntry]:
         """The leader epochs with their start offsets."""
         return self.log.epochs.entries
+
+    @property
+    def is_measured(self) -> bool:
+        """Always: the process knows its offsets."""
+        return True
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -102,6 +113,11 @@ class EngineLog:
     def latest_timestamp(self) -> TimestampOffset | None:
         """The record with the greatest timestamp."""
         return self.log.offset_for(MAX_TIMESTAMP)
+
+    def newest_producers(self) -> tuple[ProducerEntry, ...]:
+        """The producers at the end of the log."""
+        with self.log.lock:
+            return tuple(producer.entry() for producer in self.log.producers.producers.values())
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch."""

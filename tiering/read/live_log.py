@@ -42,7 +42,7 @@ from tiering.read.tiered_log import NOT_ARCHIVED, Isolation, TieredLog, bytes_of
 
 _READ_BYTES: Final = 1 << 20
 
-_ISOLATIONS: Final = {
+ISOLATIONS: Final = {
     Isolation.read_uncommitted: engine.Isolation.HIGH_WATERMARK,
     Isolation.read_committed: engine.Isolation.TXN_COMMITTED,
 }
@@ -115,7 +115,7 @@ class LiveLog:
                 try:
                     local = self._find(offset, max_bytes, isolation, one=min_one_message)
                 except OffsetOutOfRange:
-                    if self._is_outside(offset):
+                    if self.is_outside(offset):
                         raise
                 else:
                     parts = () if local.range is None else (local.range,)
@@ -190,9 +190,9 @@ class LiveLog:
     # The local log
 
     def _find(self, offset: int, max_bytes: int, isolation: Isolation, *, one: bool) -> FetchedRange:
-        return self.log.fetch(offset, max_bytes, _ISOLATIONS[isolation], one_batch_at_least=one)
+        return self.log.fetch(offset, max_bytes, ISOLATIONS[isolation], one_batch_at_least=one)
 
-    def _is_outside(self, offset: int) -> bool:
+    def is_outside(self, offset: int) -> bool:
         """Whether an offset that the local log does not have is outside the whole log, not only in the archive by now."""
         now = self.log.offsets
         return not now.log_start <= offset < now.local_log_start

@@ -8,6 +8,7 @@ from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
+from local_log.formats.producer_snapshot import ProducerEntry
 from local_log.segment_reader import Segment
 
 
@@ -17,6 +18,10 @@ class ReadableLog(Protocol):
     @property
     def partition(self) -> TopicPartition:
         """Topic and number."""
+
+    @property
+    def folder(self) -> str:
+        """The path of its folder."""
 
     @property
     def log_start_offset(self) -> int:
@@ -39,6 +44,10 @@ class ReadableLog(Protocol):
         """The leader epochs with their start offsets."""
 
     @property
+    def is_measured(self) -> bool:
+        """Whether its end, high watermark and leader epochs are known at once."""
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
         """Its files."""
 
@@ -57,6 +66,9 @@ class ReadableLog(Protocol):
 
     def latest_timestamp(self) -> TimestampOffset | None:
         """The record with the greatest timestamp."""
+
+    def newest_producers(self) -> tuple[ProducerEntry, ...]:
+        """The producers at the end of the log."""
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch."""

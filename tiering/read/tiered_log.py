@@ -8,13 +8,14 @@ log start offset        local log start offset              archive's end       
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from local_log.batch_file import BatchFile
 from local_log.errors import Invalid, OffsetOutOfRange
+from local_log.file_range import FileRange
 from local_log.formats.checkpoints import EpochEntry, end_offset_for
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
@@ -58,6 +59,18 @@ class Fetched:
     aborted: tuple[AbortedTxn, ...]
 
 
+class OwnRange(NamedTuple):
+    """Batches of a log that this process writes, as they lie in its file; the last may be incomplete. None if there are none.
+
+    `next_offset` is the log's end if the range goes up to there, else the offset that was asked for: what lies between is not
+    looked at. `aborted` are the aborted transactions among them, None for read_uncommitted.
+    """
+
+    range: FileRange | None
+    next_offset: int
+    aborted: tuple[AbortedTxn, ...] | None
+
+
 @dataclass(frozen=True, slots=True)
 class TieredLog:
     """A partition in the local tier, the archive, or both; not in neither."""
@@ -96,6 +109,14 @@ class TieredLog:
     def log_end_offset(self) -> int:
         """The end of both tiers with what is not committed: a fetch from there is in range, and gives nothing."""
         return max(self.end_offset(), self.local.log_end_offset if self.local else 0)
+
+    def own_range(self, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool) -> OwnRange | None:
+        """What a fetch gets of a log that this process writes, where the local log has the offset; None for any other log."""
+        return None
+
+    def whole(self) -> "TieredLog":
+        """The log with what its archive has now, for what `archived` is asked for. Raises LogError."""
+        return self
 
     def is_archived_alone(self, offset: int) -> bool:
         """Whether the archive has to be asked for the batch with this offset."""

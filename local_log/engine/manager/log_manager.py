@@ -322,6 +322,7 @@ class LogManager:
             with self._cleaner.deleting(managed):
                 del self._current[partition]
                 managed.rename(name)
+            managed.log.wake_waiters(everybody=True)  # what they wait for never comes
         self._doom(directory, f"{directory.path}/{name}")
         self._checkpoint([directory])
 

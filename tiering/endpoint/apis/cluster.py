@@ -118,12 +118,13 @@ def _described(  # one argument each of what Kafka's getTopicMetadata is given
     if found is None:
         return MetadataResponseTopic(unknown_topic(name), name, topic_authorized_operations=operations)
     version = request_context.version
-    brokers, known = found.described.get((version, operations), (None, None))
+    described = {} if found.described is None else found.described
+    brokers, known = described.get((version, operations), (None, None))
     if known is None or brokers is not live:
         partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
         topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions, operations)
         known = written(topic, version, flexible=request_context.header.api.is_flexible(version))
-        found.described[version, operations] = live, known
+        described[version, operations] = live, known
     return known
 
 

@@ -13,7 +13,8 @@ from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.fetch_sessions.manager import FetchManager
-from tiering.endpoint.hosted_logs import RETRY_MS, HostedLogs, HostedTopic
+from tiering.endpoint.hosted_logs import RETRY_MS, HostedTopic
+from tiering.endpoint.logs import Logs
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import APIS, READING_APIS, Api
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -49,7 +50,7 @@ class ScramUsers(Protocol):
 class Context:
     """`report` is told of every error that a client is answered for our reasons."""
 
-    logs: HostedLogs
+    logs: Logs
     reads: Reads
     fetches: FetchManager
     clock: Clock

@@ -10,7 +10,6 @@ from local_log.errors import LogError, OffsetOutOfRange
 from local_log.file_range import size_of
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.primitives import INT32_MAX
-from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import (
     ISOLATION_LEVELS,
@@ -218,7 +217,7 @@ def _log(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, conte
 def _require_measured(topic: HostedTopic | LogError, number: int) -> None:
     """Raises NotAtHand if the local log has to be looked at."""
     log = topic.partitions.get(number) if isinstance(topic, HostedTopic) else None
-    if isinstance(log, TieredLog) and isinstance(log.local, LogReader) and not log.local.is_measured:
+    if isinstance(log, TieredLog) and log.local is not None and not log.local.is_measured:
         raise NotAtHand
 
 

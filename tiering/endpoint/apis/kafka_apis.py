@@ -35,7 +35,7 @@ from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
-from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
     ALTER_CLIENT_QUOTAS,
@@ -77,7 +77,7 @@ from tiering.endpoint.protocol.reading import ELEMENT_BYTES
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
 from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
-from tiering.endpoint.waiting_fetches import Log, Partition, is_same, logs_of
+from tiering.endpoint.waiting_fetches import is_same, logs_of
 from tiering.read.tiered_log import TieredLog
 
 T = TypeVar("T")

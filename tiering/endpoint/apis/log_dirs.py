@@ -1,11 +1,11 @@
-"""DescribeLogDirs: the sizes of logs in the log directory and of its volume, or of those in the archive where there is none."""
+"""DescribeLogDirs: the sizes of logs in log directories and of their volumes, or of those in the archive where there is none."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from local_log.disk import Disk
 from local_log.errors import LogError
-from local_log.log_reader import LogReader
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -20,22 +20,22 @@ from tiering.read.tiered_log import TieredLog
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
-    """One directory, with the partitions asked for that are in it."""
-    tiers = context.logs.tiers
-    place = tiers.log_dir.path if tiers.log_dir is not None else tiers.store.url if tiers.store is not None else ""
+    """Each directory, with the partitions asked for that are in it."""
+    return DescribeLogDirsResponse(results=tuple(_directory(*one, request, context) for one in context.logs.directories()))
+
+
+def _directory(place: str, disk: Disk | None, request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResult:
     try:
-        space = None if tiers.log_dir is None else tiers.log_dir.disk.space(place)
-        topics = tuple(_topics(request, context))
+        space = None if disk is None else disk.space(place)
+        topics = tuple(_topics(place, disk, request, context))
     except LogError as e:
         context.report(f"the sizes of logs in {place}: {e}")
-        return DescribeLogDirsResponse(results=(DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, place),))
+        return DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, place)
     result = DescribeLogDirsResult(log_dir=place, topics=topics)
-    if space is not None:
-        result = replace(result, total_bytes=space.total, usable_bytes=space.usable)
-    return DescribeLogDirsResponse(results=(result,))
+    return result if space is None else replace(result, total_bytes=space.total, usable_bytes=space.usable)
 
 
-def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[DescribeLogDirsTopic]:
+def _topics(place: str, disk: Disk | None, request: DescribeLogDirsRequest, context: Context) -> Iterator[DescribeLogDirsTopic]:
     if request.topics is None:
         everything = context.logs.everything()
         wanted: Iterable[tuple[str, HostedTopic | LogError | None, set[int] | None]] = (
@@ -48,9 +48,8 @@ def _topics(request: DescribeLogDirsRequest, context: Context) -> Iterator[Descr
         wanted = ((name, context.logs.topic(name), numbers) for name, numbers in asked.items())
     for name, topic, numbers in wanted:
         if isinstance(topic, HostedTopic):
-            found = [
-                _partition(number, log, in_archive=context.logs.tiers.log_dir is None) for number, log in _wanted(topic, numbers)
-            ]
+            logs = _wanted(topic, numbers)
+            found = [_archived(n, log) if disk is None else _local(n, log, place) for n, log in logs]
             partitions = tuple(one for one in found if one is not None)
             if partitions:
                 yield DescribeLogDirsTopic(name, partitions)
@@ -62,13 +61,16 @@ def _wanted(topic: HostedTopic, numbers: set[int] | None) -> list[tuple[int, Tie
     return [(number, topic.partitions[number]) for number in sorted(found)]
 
 
-def _partition(number: int, log: TieredLog | LogError, *, in_archive: bool) -> DescribeLogDirsPartition | None:
-    """The log in the place that is described, None if it is not there."""
-    if isinstance(log, LogError):
+def _archived(number: int, log: TieredLog | LogError) -> DescribeLogDirsPartition | None:
+    """The log in the archive, None if it is not there."""
+    if isinstance(log, LogError) or log.archived is None:
         return None
-    if in_archive:
-        return None if log.archived is None else DescribeLogDirsPartition(number, log.archived.manifest.log_bytes)
-    if not isinstance(log.local, LogReader):
+    return DescribeLogDirsPartition(number, log.archived.manifest.log_bytes)
+
+
+def _local(number: int, log: TieredLog | LogError, path: str) -> DescribeLogDirsPartition | None:
+    """The log in the directory at `path`, None if it is not there."""
+    if isinstance(log, LogError) or log.local is None or log.local.folder.rpartition("/")[0] != path:
         return None
     size = sum(segment.size() for segment in log.local.segments)
     return DescribeLogDirsPartition(number, size, log.local.log_end_offset - log.local.high_watermark)

@@ -111,7 +111,7 @@ class _Room:
 
     def before(self, timestamp: int, log: TieredLog, count: int, now_ms: int) -> tuple[int, ...]:
         """So many of them at most. Raises Refused."""
-        found = segments_before(log, timestamp, now_ms)[: max(0, count)] if self.left > 0 else ()
+        found = segments_before(log.whole(), timestamp, now_ms)[: max(0, count)] if self.left > 0 else ()
         self.left -= len(found)
         if self.left <= 0:
             raise Refused(ErrorCode.INVALID_REQUEST)

@@ -4,7 +4,6 @@ from typing import Final
 
 from local_log.errors import LogError
 from local_log.formats.producer_snapshot import ProducerEntry
-from local_log.log_reader import LogReader
 from tiering.endpoint.apis.context import NO_EPOCH, Context, Refused, code_of, is_ours, log_of, topic_named, unknown_topic
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.messages.describe_producers import (
@@ -41,8 +40,7 @@ def _topic(wanted: TopicRequest, found: dict[tuple[str, int], PartitionResponse]
 def _partition(topic: HostedTopic | LogError, number: int, context: Context) -> PartitionResponse:
     try:
         log = log_of(topic, number, NO_EPOCH, context.cluster.live)
-        local = log.local
-        found = local.producers_at(local.log_end_offset) if isinstance(local, LogReader) else ()
+        found = log.local.newest_producers() if log.local is not None else ()
     except (LogError, Refused) as e:
         if is_ours(e):
             context.report(f"the producers of partition {number} of a topic: {e}")

@@ -8,7 +8,6 @@ way of all requests, which gives the same bytes. Frames are without their size h
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from local_log.log_reader import LogReader
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import ISOLATION_LEVELS, NO_EPOCH, Context, leader_epoch_of
 from tiering.endpoint.authorization.acls import Operation, ResourceType
@@ -163,7 +162,7 @@ class RepeatedFetch:
 
 def _seen_of(log: TieredLog) -> _Seen:
     """Of a log that does not change and is measured."""
-    if log.local is None or (isinstance(log.local, LogReader) and log.local.is_measured):
+    if log.local is None or log.local.is_measured:
         return _Seen(log, log.log_start_offset, log.end_offset(), leader_epoch_of(log))
     return _NOTHING
 

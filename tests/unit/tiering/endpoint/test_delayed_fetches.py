@@ -66,6 +66,9 @@ def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
             looks.append(name)
             raise KeyError(name)
 
+        def watch(self, seen: object, wake: object) -> None:
+            """As HostedLogs."""
+
         def known(self) -> Any:
             return endpoint.context.logs.known()
 
