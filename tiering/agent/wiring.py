@@ -150,11 +150,16 @@ def alone(config: Config) -> AbstractContextManager[None]:
     return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
 
 
-def own_tier(config: Config, report: Callable[[str], None]) -> TierService | None:
-    """The local tier of a configuration, not started yet; None if its log directories are a broker's. Raises Invalid."""
+def own_tier(
+    config: Config, report: Callable[[str], None], log_settings: Callable[[str], Mapping[str, str]] | None = None
+) -> TierService | None:
+    """The local tier of a configuration, not started yet; None if its log directories are a broker's. Raises Invalid.
+
+    `log_settings` are those of a topic's logs, by default those of the configuration.
+    """
     if not config.settings.own_log_dirs:
         return None
-    tier = local_tier(manager_config(config.settings), config.log_settings, config.settings.deletion_policies)
+    tier = local_tier(manager_config(config.settings), log_settings or config.log_settings, config.settings.deletion_policies)
     return TierService(tier, CLOCK.now_ms, report)
 
 

@@ -5,37 +5,44 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.formats.primitives import INT32_MAX
 from tiering.command.completion import files
-from tiering.command.config_option import configured
+from tiering.command.config_option import config_file, configured, whole_config
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import (
     Number,
     archive_option,
     cache_dir_option,
+    is_given,
     keys_option,
     log_dir_option,
     named,
     options_as,
+    own_log_dirs_option,
 )
 from tiering.command.output import say, warn
 from tiering.endpoint.addresses import host_and_port, is_every_address, is_loopback
 from tiering.endpoint.settings import HTTP_ADDRESS, MAX_CONNECTIONS, NODE_ID, SETTINGS, Settings, read_settings
 
 if TYPE_CHECKING:
+    from tiering.agent.own_dirs import OwnDirs
+    from tiering.config.config import Config
     from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.request_context import SecurityProtocol
 
 _PATHS = (
-    "archive_url", "keys_address", "cache_dir", "log_dir_path", "users_path", "acls_path", "quotas_path", "offsets_dir"
+    "archive_url", "keys_address", "cache_dir", "log_dir_path", "own_log_dirs", "users_path", "acls_path", "quotas_path",
+    "offsets_dir",
 )  # fmt: skip
 _STOP_S = 20
 """The server takes 10 seconds at most to answer what it was asked and to end; then what is committed is synced."""
+_OWN_STOP_S = 60
+"""Besides, copies end, and the logs are synced and closed."""
 _DEFAULT = "127.0.0.1:9095"
 
 
@@ -45,6 +52,7 @@ class Options:
 
     archive_url: str | None
     log_dir_path: str | None
+    own_log_dirs: tuple[str, ...]
     keys_address: str | None
     cache_dir: str | None
     listen: str
@@ -65,6 +73,7 @@ class Options:
 @click.command("serve")
 @archive_option()
 @log_dir_option()
+@own_log_dirs_option()
 @keys_option()
 @cache_dir_option()
 @click.option(
@@ -131,26 +140,56 @@ def command(options: Options) -> None:
 
     A topic that is in both is one log. Producers are refused, and nothing is written but what --offsets-dir and --register
     say, and what administrators change of the files of --users, --acls and --quotas.
+    With --own-log-dir it is a broker of its own, for clients that write, too; it does not replicate. With --archive it copies
+    closed segments there, as tiering agent does, and reads what has left the directory.
     SIGTERM and SIGINT answer what has been asked, and end the command.
 
     \b
     Examples:
       tiering serve --archive s3://bucket/kafka --listen 127.0.0.1:9095
       tiering serve --archive s3://bucket/kafka --log-dir /var/lib/kafka
+      tiering serve --own-log-dir data --listen 127.0.0.1:9092 -c num.partitions=4
       tiering serve --archive archive --listen SASL_SSL://10.0.0.7:9095 --users users.json -c ssl.keystore.location=tls.pem
       tiering serve --archive s3://bucket/kafka --listen 10.0.0.7:9095 --insecure --broker-id 7 --register
     """
-    _refuse_contradictions(options)
-    config = _config(options)
+    own = _own(options)
+    _refuse_contradictions(options, own)
+    config = _config(options, own)
     if options.print_unit:
-        click.echo(_unit(options), nl=False)
+        click.echo(_unit(options, own), nl=False)
         return
-    _serve(config)
+    if own is None:
+        _serve(config)
+    else:
+        _serve_own(config, own)
 
 
-def _refuse_contradictions(options: Options) -> None:
-    if options.archive_url is None and options.log_dir_path is None:
-        raise click.UsageError("give --archive, --log-dir or both")
+def _own(options: Options) -> "Config | None":
+    """The configuration of log directories of our own, with what -c and the options say; None if there are none."""
+    config = configured()
+    if not options.own_log_dirs and not (config is not None and config.settings.own_log_dirs):
+        return None
+    given = {
+        "log.dirs": ",".join(options.own_log_dirs) or None,
+        "own.log.dirs": "true",
+        "archive.url": options.archive_url,
+        "archive.keys": options.keys_address,
+        "archive.cache.dir": options.cache_dir,
+        MAX_CONNECTIONS.name: options.max_connections,
+        NODE_ID.name: options.broker_id,
+    }
+    named = {text.partition("=")[0].strip(): text for text in options.assignments}  # the last of a name counts
+    named |= {name: f"{name}={value}" for name, value in given.items() if value is not None}
+    return whole_config(config_file(), tuple(named.values()))
+
+
+def _refuse_contradictions(options: Options, own: "Config | None") -> None:
+    if own is not None:
+        _refuse_beside_own(options)
+    elif options.archive_url is None and options.log_dir_path is None:
+        raise click.UsageError("give --archive, --log-dir or both, or --own-log-dir")
+    elif "," in (options.log_dir_path or "") and not is_given("log_dir_path"):
+        raise click.UsageError(f"log.dirs is {options.log_dir_path}, and one of them can be served: choose it with --log-dir")
     if options.register and options.brokers:
         raise click.UsageError("give --register or --broker, not both: brokers that register find each other")
     if (options.register or options.brokers) and (options.archive_url is None or options.log_dir_path is not None):
@@ -159,8 +198,17 @@ def _refuse_contradictions(options: Options) -> None:
         raise click.UsageError("give --offsets-dir to a broker that is alone: others could not go on with the offsets in it")
 
 
-def _config(options: Options) -> "BrokerServerConfig":
-    settings = _settings(options)
+def _refuse_beside_own(options: Options) -> None:
+    if options.own_log_dirs and options.log_dir_path is not None and is_given("log_dir_path"):
+        raise click.UsageError("give --own-log-dir or --log-dir, not both: a broker has the one and this process the other")
+    if options.offsets_dir is not None:
+        raise click.UsageError("with --own-log-dir, offsets are kept in its topic __consumer_offsets: leave --offsets-dir out")
+    if options.register or options.brokers:
+        raise click.UsageError("a log directory of its own belongs to one broker: leave --register and --broker out")
+
+
+def _config(options: Options, own: "Config | None") -> "BrokerServerConfig":
+    settings = _settings(options) if own is None else Settings(_given_by(own))
     protocol, host, port = _listener(options.listen)
     if not (options.insecure or is_loopback(host)):
         _refuse_what_is_open(protocol, host, settings)
@@ -176,7 +224,7 @@ def _config(options: Options) -> "BrokerServerConfig":
         port=port,
         advertised=advertised,
         archive_url=options.archive_url,
-        log_dir_path=options.log_dir_path,
+        log_dir_path=options.log_dir_path if own is None else None,
         keys_address=options.keys_address,
         cache_dir=options.cache_dir,
         offsets_dir=options.offsets_dir,
@@ -197,18 +245,21 @@ def _listed(texts: tuple[str, ...]) -> tuple["Broker", ...]:
         raise click.BadParameter(str(e), param_hint="--broker") from e
 
 
-def _unit(options: Options) -> str:
+def _unit(options: Options, own: "Config | None") -> str:
     from tiering.command.given_options import given_options
     from tiering.command.systemd_unit import systemd_unit
 
     given = [one for one in given_options(_PATHS) if one != "--print-unit"]
     command = [sys.executable, "-m", "tiering", "serve", *given]
-    folders = [options.cache_dir, options.offsets_dir, _folder_of(options.archive_url) if options.register else None]
+    is_archiving = options.register or own is not None
+    folders = [options.cache_dir, options.offsets_dir, _folder_of(options.archive_url) if is_archiving else None]
+    folders += () if own is None else (*own.settings.log_dirs, own.settings.agent_state_dir)
     if options.acls_path is not None:  # whom they allow it may change these files over the protocol
         changed = (options.acls_path, options.users_path, options.quotas_path)
         folders += dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in changed if file is not None)
     writable = [os.path.abspath(folder) for folder in folders if folder]
-    return systemd_unit("tiering.endpoint", "kafka-tiering-endpoint.service", command, _STOP_S, writable)
+    stop_s = _STOP_S if own is None else _OWN_STOP_S + own.settings.agent_shutdown_timeout_ms // 1000
+    return systemd_unit("tiering.endpoint", "kafka-tiering-endpoint.service", command, stop_s, writable)
 
 
 def _folder_of(url: str | None) -> str | None:
@@ -217,25 +268,45 @@ def _folder_of(url: str | None) -> str | None:
     return None if "://" in path else path
 
 
+def _given_by(config: "Config") -> dict[str, Any]:
+    names = SETTINGS.keys() & config.places.keys()
+    return {name: getattr(config.settings, name.replace(".", "_")) for name in names}
+
+
 def _settings(options: Options) -> Settings:
     config = configured()
-    names = () if config is None else SETTINGS.keys() & config.places.keys()
-    given = {name: getattr(config.settings, name.replace(".", "_")) for name in names} if config is not None else {}
+    given = {} if config is None else _given_by(config)
     also = {MAX_CONNECTIONS.name: options.max_connections, NODE_ID.name: options.broker_id}
     named = (f"{name}={value}" for name, value in also.items() if value is not None)
     return read_settings((*options.assignments, *named), given)
 
 
-def _serve(config: "BrokerServerConfig") -> None:
+def _serve_own(config: "BrokerServerConfig", own: "Config") -> None:
+    from tiering.agent.own_dirs import own_dirs
+
+    is_alone = own.settings.archive_url is None
+    kept = "a single node, without an archive" if is_alone else f"a single node, archived in {own.settings.archive_url}"
+    with own_dirs(own, os.environ, warn) as dirs:
+        say(f"tiering: the log of {', '.join(own.settings.log_dirs)}: {kept}; nothing is replicated")
+        _serve(config, dirs)
+    if dirs.failure is not None:
+        raise dirs.failure
+    if dirs.is_hung:
+        os._exit(Exit.done)
+
+
+def _serve(config: "BrokerServerConfig", dirs: "OwnDirs | None" = None) -> None:
     from tiering.endpoint.broker_server import broker_server
 
-    with broker_server(config, warn) as server:
+    with broker_server(config, warn, None if dirs is None else dirs.tier) as server:
         host, port = server.address
         with _pages(server):
+            if dirs is not None:
+                dirs.run_in_background(server.stop)
             say(f"tiering: {server.topics} topics at {host}:{port}")
             server.serve()
     say("tiering: stopped")
-    if server.hung:  # by a store that does not answer: the process does not wait for them
+    if server.hung and dirs is None:  # by a store that does not answer: the process does not wait for them
         os._exit(Exit.done)
 
 

@@ -91,6 +91,15 @@ def own_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     return click.option("--own-log-dir", callback=_as_log_dir, is_eager=True, shell_complete=folders, metavar="DIR", help=text)
 
 
+def own_log_dirs_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """The option `--own-log-dir` of a command that may own several log directories, and write them."""
+    text = "Instead of --log-dir one that no broker uses: it is locked, recovered and written; may be given several times."
+    return click.option(
+        "--own-log-dir", "own_log_dirs", multiple=True, callback=_each_named, is_eager=True, shell_complete=folders,
+        metavar="DIR", help=text,
+    )  # fmt: skip
+
+
 def _as_log_dir(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if named(context, param, value) is not None:
         context.default_map = {"log_dir_path": value, **(context.default_map or {})}
@@ -107,7 +116,7 @@ def metadata_log_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 def _one_folder(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """As `named`; rejects several log.dirs of a configuration, since the command works on one."""
-    if context.params.get("own_log_dir") is not None:
+    if context.params.get("own_log_dir") is not None or "own_log_dirs" in context.params:  # there it is for the command to say
         return named(context, param, value)
     if value is not None and "," in value and context.get_parameter_source(param.name or "") is ParameterSource.DEFAULT_MAP:
         raise click.BadParameter(f"log.dirs is {value}, and this command works on one of them: choose it with --log-dir")

@@ -5,8 +5,8 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from local_log.errors import Invalid
 from remote.read.read_ahead import AheadBytes
@@ -25,6 +25,7 @@ from tiering.endpoint.ending import left_behind, pools
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.logs import Logs
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.quotas.opening import open_quotas
 from tiering.endpoint.reads import Reads
@@ -33,8 +34,11 @@ from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
 from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, Settings
 from tiering.endpoint.transport import listen
-from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom
-from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers
+from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, local_disk
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, log_dir, open_reading, open_tiers
+
+if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
+    from tiering.local_tier.local_tier import LocalTier
 
 OWN_THREADS: Final = 3
 """To look at logs that fetches wait for, for what is due in groups, and to stop: a store that hangs holds up none but itself."""
@@ -77,6 +81,8 @@ class BrokerServer:
     started_ms: int
     hung: list[str]
     """After the end, the threads that wait for something yet: Python itself would wait for them at the end of the process."""
+    _loops: list[asyncio.AbstractEventLoop] = field(default_factory=list)
+    """The one that serves, once it does."""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -84,15 +90,31 @@ class BrokerServer:
         host, port = self.listener.getsockname()[:2]
         return host, port
 
+    def stop(self) -> None:
+        """Begins to stop it, from any thread, also before it serves."""
+        for loop in self._loops:
+            loop.call_soon_threadsafe(self.server.stop)
+        if not self._loops:
+            self.server.stop()
+
     def serve(self) -> None:
         """Answers until SIGTERM or SIGINT. Once only."""
         collect_seldom()
-        asyncio.run(self.server.serve(self.listener))
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loops.append(asyncio.get_running_loop())
+        await self.server.serve(self.listener)
 
 
 @contextmanager
-def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> Iterator[BrokerServer]:
-    """Opens it, and closes it after the block, however that ends. `say` takes messages for whoever runs it. Raises LogError."""
+def broker_server(  # what it opens, in order, reads best in one place
+    config: BrokerServerConfig, say: Callable[[str], object], local_tier: "LocalTier | None" = None
+) -> Iterator[BrokerServer]:
+    """Opens it, and closes it after the block, however that ends. `say` takes messages for whoever runs it. Raises LogError.
+
+    `local_tier` has the log directories that this process owns, which somebody else opens and closes.
+    """
     settings, reports, meter = config.settings, Reports(say, CLOCK), Meter()
     allow_open_files()
     of = open_listener(config.protocol, settings, config.users_path, reports)
@@ -100,11 +122,11 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
     group_config, network = GroupCoordinatorConfig.of(settings), SocketServerConfig.of(settings)
     threads, hung = {"request": network.threads + OWN_THREADS, "topics": 1, "read-ahead": READ_AHEAD_THREADS}, list[str]()
     with (
-        _offsets_log(config.offsets_dir, group_config, reports) as offsets,
+        _offsets_log(config.offsets_dir, local_tier, group_config, reports) as offsets,
         pools(threads, CLOCK, hung) as (pool, background, ahead),
     ):
         tiers = _tiers(config, ahead, meter, say)
-        logs = HostedLogs(tiers, CLOCK, background=background, report=reports)
+        logs = _logs(tiers, local_tier, background, reports)
         reads = Reads(shared=SharedReads(WindowCache(settings[CHUNK_CACHE_SIZE], tiers.reading.ahead.pool)))
         topics = len(logs.names())
         listener = _listening(config)
@@ -115,16 +137,16 @@ def broker_server(config: BrokerServerConfig, say: Callable[[str], object]) -> I
         try:
             cluster = lifecycle.start(CLOCK.sleep)
             sessions = FetchSessionCache(IDS, settings[FETCH_SESSION_SLOTS])
-            cluster_id, fetches = logs.tiers.cluster_id or CLUSTER_ID, FetchManager(sessions)
-            context = Context(logs, reads, fetches, CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
+            cluster_id = _cluster_id(tiers, local_tier) or CLUSTER_ID
+            context = Context(logs, reads, FetchManager(sessions), CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
             # These have limits of their own, so that who is denied much, or sends what is no request, hides nothing else.
             closings, audit = Reports(say, CLOCK), Reports(say, CLOCK)
-            context = replace(context, users=of.users, audit=audit)
+            context = replace(context, users=of.users, audit=audit, local_tier=local_tier)
             server = Server(context, network, pool, closings, of, lifecycle.stop)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
             listener.close()
-            logs.is_closed = True
+            logs.close()
             hung += left_behind({"heartbeat": lifecycle.stop, "reads": reads.close}, CLOCK)
 
 
@@ -136,13 +158,31 @@ def _listening(config: BrokerServerConfig) -> socket.socket:
 
 
 def _offsets_log(
-    folder: str | None, config: GroupCoordinatorConfig, report: Reports
+    folder: str | None, tier: "LocalTier | None", config: GroupCoordinatorConfig, report: Reports
 ) -> "AbstractContextManager[OffsetsLog | None]":
+    if tier is not None:
+        from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
+
+        return nullcontext(OffsetsTopic.of(tier, config))
     if folder is None:
         return nullcontext()
     from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
 
     return offsets_topic(folder, config, report)
+
+
+def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: Reports) -> Logs:
+    if tier is None:
+        return HostedLogs(tiers, CLOCK, background=background, report=report)
+    from tiering.endpoint.own_logs import OwnLogs
+    from tiering.local_tier.reads import TierReads
+
+    return OwnLogs(TierReads(tier, tiers.store, tiers.reading), local_disk())
+
+
+def _cluster_id(tiers: Tiers, tier: "LocalTier | None") -> str:
+    """The id of the cluster whose log directory it is, or that a directory of our own was given; "" if that is not known."""
+    return tiers.cluster_id if tier is None else log_dir(tier.directories[0]).properties().get("cluster.id", "")
 
 
 def _tiers(config: BrokerServerConfig, ahead: Executor, meter: Meter, warn: Callable[[str], object]) -> Tiers:

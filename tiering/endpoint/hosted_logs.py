@@ -142,6 +142,10 @@ class HostedLogs:
     def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object]) -> None:
         """Nobody tells when a log changes: they have to be looked at."""
 
+    def close(self) -> None:
+        """See `is_closed`."""
+        self.is_closed = True
+
     def known(self) -> Mapping[str, HostedTopic]:
         """The topics that were opened, as they were last seen."""
         return self._topics

@@ -52,3 +52,6 @@ class Logs(Protocol):
 
     def directories(self) -> tuple[tuple[str, Disk | None], ...]:
         """Where the logs are, with the disk; None for an archive."""
+
+    def close(self) -> None:
+        """Nothing more is opened."""

@@ -129,6 +129,10 @@ class OwnLogs:
         """See Logs."""
         return tuple((path, self.disk) for path in self.tier.directories)
 
+    def close(self) -> None:
+        """See Logs."""
+        self.reads.close()
+
     def _look(self) -> _View:
         topics, view = self.tier.topics(), self._view
         if view.of is not topics:

@@ -132,6 +132,43 @@ def test_something_is_to_be_served(run: Run) -> None:
     assert "give --archive, --log-dir or both" in run("serve").stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--log-dir", "broker"), "give --own-log-dir or --log-dir, not both"),
+        (("--offsets-dir", "offsets"), "leave --offsets-dir out"),
+        (("--archive", "archive", "--register"), "leave --register and --broker out"),
+        (("--broker", "2@localhost:1"), "leave --register and --broker out"),
+        (("-c", "log.segment.byte=1"), "did you mean log.segment.bytes?"),
+        (("-c", "log.segment.bytes=1"), "expected 1048576 to"),
+        (("-c", "max.connections=-1"), "max.connections=-1: expected an integer from 0"),
+    ],
+)
+def test_what_does_not_go_with_a_log_directory_of_its_own_is_refused(
+    run: Run, tmp_path: Path, words: tuple[str, ...], problem: str
+) -> None:
+    result = run("serve", "--own-log-dir", tmp_path / "own", *words)
+    assert (result.exit_code, problem in result.stderr) == (2, True), result.stderr
+    assert not (tmp_path / "own").exists()
+
+
+def test_the_unit_of_a_log_directory_of_its_own_may_write_there(run: Run, tmp_path: Path) -> None:
+    own, archive = tmp_path / "own", tmp_path / "archive"
+    words = ("serve", "--own-log-dir", own, "--archive", archive, "-c", "num.io.threads=2", "--print-unit")
+    unit = run(*words).stdout
+    assert f"serve --archive {archive} --own-log-dir {own} --set num.io.threads=2" in unit
+    assert f"ReadWritePaths={own}\n" in unit
+    assert "TimeoutStopSec=90" in unit
+
+
+def test_a_configuration_may_say_that_its_log_directories_are_its_own(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(f'"own.log.dirs" = true\n"log.dirs" = ["{tmp_path}/a", "{tmp_path}/b"]\n')
+    assert "leave --offsets-dir out" in run("serve", "--config", file, "--offsets-dir", tmp_path).stderr
+    file.write_text(f'"log.dirs" = ["{tmp_path}/a", "{tmp_path}/b"]\n')
+    assert "choose it with --log-dir" in run("serve", "--config", file).stderr
+
+
 def test_a_port_that_is_taken_is_told(run: Run, broker: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -1,0 +1,112 @@
+"""A whole endpoint on a log directory of its own, with a real consumer: what it reads while records come, and after restarts."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from hand_made import batch, record
+
+from local_log.errors import Invalid
+from local_log.formats.filenames import TopicPartition
+from local_log.os_disk import OsDisk
+from tiering.agent.own_dirs import own_dirs
+from tiering.config.load import load_config
+from tiering.endpoint.broker_server import BrokerServerConfig, broker_server
+from tiering.endpoint.request_context import SecurityProtocol
+from tiering.endpoint.settings import read_settings
+from tiering.local_tier.local_tier import LocalTier
+
+ORDERS = TopicPartition("orders", 0)
+QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1")
+
+
+@contextmanager
+def broker(folder: Path, *overrides: str) -> Iterator[tuple[str, LocalTier]]:
+    """Its address and its logs; what it says of problems fails the test."""
+    said = list[str]()
+    own = (f"log.dirs={folder}", "own.log.dirs=true", "log.initial.task.delay.ms=0", *overrides)
+    whole = load_config(None, {}, OsDisk(), own)
+    url = whole.settings.archive_url
+    config = BrokerServerConfig(read_settings(QUICK), SecurityProtocol.PLAINTEXT, "127.0.0.1", 0, archive_url=url)
+    with own_dirs(whole, {}, said.append) as dirs, broker_server(config, said.append, dirs.tier) as server:
+        serving = threading.Thread(target=server.serve)
+        serving.start()
+        dirs.run_in_background(server.stop)
+        try:
+            yield "{}:{}".format(*server.address), dirs.tier
+        finally:
+            server.stop()
+            serving.join()
+    assert ([one for one in said if "created a new archive" not in one], dirs.failure) == ([], None)
+
+
+def appended(tier: LocalTier, *values: str) -> None:
+    for value in values:
+        tier.log(ORDERS).append_as_leader(batch(record(value=value.encode())), 0)
+
+
+@contextmanager
+def consumer(address: str) -> Iterator[Consumer]:
+    reads = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 60_000,
+        }
+    )
+    reads.subscribe(["orders"])
+    yield reads
+    reads.close()
+
+
+def taken(reads: Consumer, count: int) -> list[str]:
+    found = [reads.poll(30) for _ in range(count)]
+    return [one.value().decode() if one is not None and one.error() is None else str(one) for one in found]
+
+
+def test_a_consumer_reads_records_as_they_come_and_its_group_goes_on_after_a_restart(tmp_path: Path) -> None:
+    with broker(tmp_path) as (address, tier):
+        tier.create_topic("orders")
+        appended(tier, "a", "b")
+        with consumer(address) as reads:
+            assert taken(reads, 2) == ["a", "b"]
+            later = threading.Timer(0.1, appended, (tier, "c"))  # it waits for a minute, unless it is woken
+            later.start()
+            assert taken(reads, 1) == ["c"]
+            reads.commit(asynchronous=False)
+        appended(tier, "d")
+    with broker(tmp_path) as (address, tier):
+        assert tier.was_clean
+        with consumer(address) as reads:
+            assert taken(reads, 1) == ["d"]
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    with broker(tmp_path), pytest.raises(Invalid, match="a broker or another process of ours is using"), broker(tmp_path):
+        pass
+
+
+def test_what_has_left_the_disk_is_read_from_the_archive_that_the_same_process_fills(tmp_path: Path) -> None:
+    overrides = (
+        f"archive.url={tmp_path}/archive",
+        f"agent.state.dir={tmp_path}/state",
+        "remote.log.manager.task.interval.ms=20",
+        "log.retention.check.interval.ms=20",
+    )
+    values = [f"{number} {'x' * 300}" for number in range(20)]
+    with broker(tmp_path / "data", *overrides) as (address, tier):
+        tier.create_topic("orders", config={"local.retention.bytes": "0", "internal.segment.bytes": "1024"})
+        appended(tier, *values)
+        for _ in range(2_000):  # until the archive has what is not in the newest segment, and the disk has not
+            if tier.log(ORDERS).offsets.local_log_start > 10:
+                break
+            time.sleep(0.01)
+        assert tier.log(ORDERS).offsets.local_log_start > 10
+        with consumer(address) as reads:
+            assert taken(reads, 20) == values
