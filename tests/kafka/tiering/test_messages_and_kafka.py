@@ -9,6 +9,7 @@ import pytest
 from kafka_judge import Judge, judge_of_messages, oracle
 from random_messages import as_json, encoded, random_message
 
+from tiering.endpoint.coordinator import consumer_group_messages as modern
 from tiering.endpoint.coordinator.record_messages import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -26,6 +27,7 @@ _MESSAGES_EACH = 3
 _RECORDS = {OffsetCommitKey: 1, GroupMetadataKey: 1, OffsetCommitValue: 5, GroupMetadataValue: 5}
 """Of the topic `__consumer_offsets`, with how many versions each has."""
 _FLEXIBLE_RECORDS_SINCE = 4
+_CONSUMER_GROUP_RECORDS = [of for name, of in vars(modern).items() if name.startswith("ConsumerGroup")]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,11 @@ def test_kafka_reads_and_writes_every_version_of_the_records_of_groups_as_we_do(
             random = Random(f"{of.__name__} {version}")
             for message in (random_message(of, version, random) for _ in range(_MESSAGES_EACH)):
                 _compare_one(judge, message, version, flexible=version >= _FLEXIBLE_RECORDS_SINCE)
+    assert len(_CONSUMER_GROUP_RECORDS) == 14
+    for of in _CONSUMER_GROUP_RECORDS:
+        random = Random(of.__name__)
+        for message in (random_message(of, 0, random) for _ in range(_MESSAGES_EACH)):
+            _compare_one(judge, message, 0, flexible=of.__name__.endswith("Value"))
 
 
 @oracle

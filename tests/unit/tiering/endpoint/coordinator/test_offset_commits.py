@@ -229,7 +229,7 @@ def test_a_deletion_takes_pending_offsets_along(coordinator: Coordinator) -> Non
 
 def test_records_of_other_kinds_of_groups_are_left_alone(coordinator: Coordinator) -> None:
     coordinator.commit(1)
-    coordinator.log.kept.append(Loaded(Record(b"\0\x03\0\x01g", b"\0\0"), 1))
+    coordinator.log.kept.append(Loaded(Record(b"\0\x0b\0\x01g", b"\0\0"), 1))
     coordinator.started()
     assert coordinator.offsets() == {("orders", 0): 1}
 
