@@ -13,6 +13,7 @@ import real_kafka
 _SOURCE = Path(__file__).parents[1] / "kafka" / "Judge.java"
 _DOWN_CONVERSION = _SOURCE.with_name("DownConversion.java")
 _MESSAGES = _SOURCE.with_name("Messages.java")
+_ASSIGNORS = _SOURCE.with_name("Assignors.java")
 
 
 def oracle(test: Any) -> Any:
@@ -56,6 +57,13 @@ def judge_of_down_conversion() -> Iterator[Judge]:
 def judge_of_messages(*, of_3_9: bool = False) -> Iterator[Judge]:
     """The same for messages of the protocol, in Kafka 4.3 or 3.9 (tests/kafka/Messages.java)."""
     with _asked(_MESSAGES, real_kafka.of_3_9() if of_3_9 else ()) as asked:
+        yield asked
+
+
+@contextmanager
+def judge_of_assignors() -> Iterator[Judge]:
+    """The same for the assignors of consumer groups (tests/kafka/Assignors.java)."""
+    with _asked(_ASSIGNORS) as asked:
         yield asked
 
 

@@ -1,0 +1,1 @@
+"""The assignors of consumer groups: who is to read which partitions."""
