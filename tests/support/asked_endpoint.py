@@ -21,6 +21,7 @@ from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.hosted_topics import HostedTopics
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from tiering.endpoint.protocol.reading import read_message
@@ -50,7 +51,7 @@ class Endpoint:
         tiers = Tiers(None if folder is None else LogDir(OsDisk(), str(folder)), store, reading or ReadContext())
         self.sessions = FetchSessionCache(CountingIds())
         logs, cluster = HostedLogs(tiers, self.clock, report=self.said.append), alone(Broker(1, "broker.test", 9092))
-        groups = GroupCoordinator(group_config, offsets, self.clock, CountingIds(), self.said.append)
+        groups = GroupCoordinator(group_config, offsets, self.clock, CountingIds(), self.said.append, HostedTopics(logs))
         groups.load()
         self.context = Context(logs, Reads(), FetchManager(self.sessions), self.clock, cluster, self.said.append, groups)
 

@@ -257,7 +257,7 @@ KNOWN_DIFFERENCES = (
     ),
     KnownDifference(
         "ApiVersions: features",
-        "None: nothing here depends on the version of a cluster's metadata.",
+        "`group.version` alone: nothing else here depends on the version of a cluster's metadata.",
         _features,
         ((API_VERSIONS, 4, ApiVersionsRequest("a", "1")),),
     ),

@@ -25,6 +25,7 @@ from tiering.endpoint.ending import left_behind, pools
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
+from tiering.endpoint.hosted_topics import HostedTopics
 from tiering.endpoint.logs import Logs
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.quotas.opening import open_quotas
@@ -130,7 +131,7 @@ def broker_server(  # what it opens, in order, reads best in one place
         reads = Reads(shared=SharedReads(WindowCache(settings[CHUNK_CACHE_SIZE], tiers.reading.ahead.pool)))
         topics = len(logs.names())
         listener = _listening(config)
-        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports)
+        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs))
         groups.load()
         me = Broker(settings[NODE_ID], *(config.advertised or (config.host, listener.getsockname()[1])))
         lifecycle = open_brokers(me, config.listed, config.archive_url if config.register else None, reports)

@@ -20,6 +20,7 @@ from remote.clock import RandomIds, SystemClock
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.opening import offsets_topic
+from tiering.endpoint.hosted_topics import HostedTopics
 
 _CLIENT = Path(__file__).parents[1] / "Groups.java"
 _CONFIG = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=500, offsets_topic_partitions=3)
@@ -33,7 +34,8 @@ def coordinating(world: World, offsets: Path | None) -> Iterator[str]:
 
     @contextmanager
     def serving(log: Any) -> Iterator[str]:
-        groups = GroupCoordinator(_CONFIG, log, SystemClock(), RandomIds(), endpoint.said.append)
+        topics = HostedTopics(endpoint.context.logs)
+        groups = GroupCoordinator(_CONFIG, log, SystemClock(), RandomIds(), endpoint.said.append, topics)
         groups.load()
         endpoint.context = replace(endpoint.context, groups=groups)
         with served(endpoint) as (host, port):

@@ -6,11 +6,21 @@ from typing import Final
 
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, Api
 from tiering.endpoint.protocol.errors import ErrorCode
-from tiering.endpoint.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from tiering.endpoint.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from tiering.endpoint.protocol.requests import RequestHeader, write_response
 
 _NAME_OR_VERSION: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 _NAMED_SINCE: Final = 3
+_SUPPORTED: Final = (SupportedFeatureKey("group.version", 0, 1),)
+_FINALIZED: Final = (FinalizedFeatureKey("group.version", 1, 1),)
+_FEATURES_EPOCH: Final = 0
+"""They do not change while the endpoint runs."""
 
 
 def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, Api]) -> ApiVersionsResponse:
@@ -18,7 +28,10 @@ def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, A
     said = (request.client_software_name, request.client_software_version)
     if version >= _NAMED_SINCE and not all(map(_NAME_OR_VERSION.fullmatch, said)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=tuple(ApiVersion(api.key, api.first, api.last) for api in apis.values()))
+    keys = tuple(ApiVersion(api.key, api.first, api.last) for api in apis.values())
+    return ApiVersionsResponse(
+        api_keys=keys, supported_features=_SUPPORTED, finalized_features_epoch=_FEATURES_EPOCH, finalized_features=_FINALIZED
+    )
 
 
 def unknown_api_versions(correlation_id: int) -> list[bytes]:

@@ -9,6 +9,8 @@ from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     HEARTBEAT,
@@ -18,6 +20,8 @@ from tiering.endpoint.protocol.api_keys import (
     SYNC_GROUP,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.consumer_group_describe import DescribedConsumerGroup
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tiering.endpoint.protocol.messages.delete_groups import DeletableGroupResult
 from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatResponse
@@ -56,6 +60,39 @@ def _describe_groups(answer: Answer, message: Any, request_context: RequestConte
     return replace(found, groups=(*found.groups, *refused))
 
 
+def _consumer_group_heartbeat(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    if not _may(Operation.READ, request_context, context, message.group_id):
+        return ConsumerGroupHeartbeatResponse(error_code=_FAILED)
+    names = dict.fromkeys(message.subscribed_topic_names or ())
+    if any([not _may_describe(request_context, context, name) for name in names]):  # noqa: C419  # all are told to the audit
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return answer(message, request_context, context)
+
+
+def _consumer_group_describe(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
+    allowed = frozenset(filter(partial(_may, Operation.DESCRIBE, request_context, context), message.group_ids))
+    asked = tuple(group for group in message.group_ids if group in allowed)
+    refused = (DescribedConsumerGroup(_FAILED, group_id=group) for group in message.group_ids if group not in allowed)
+    found = answer(replace(message, group_ids=asked), request_context, context)
+    told = {name: _may_describe(request_context, context, name) for group in found.groups for name in _topics(group)}
+    groups = (group if all(map(told.__getitem__, _topics(group))) else _hidden(group.group_id) for group in found.groups)
+    return replace(found, groups=(*refused, *groups))
+
+
+def _may_describe(request_context: RequestContext, context: Context, topic: str) -> bool:
+    return is_authorized(context, request_context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+
+def _topics(group: DescribedConsumerGroup) -> frozenset[str]:
+    of = (assignment for member in group.members for assignment in (member.assignment, member.target_assignment))
+    return frozenset(one.topic_name for assignment in of for one in assignment.topic_partitions)
+
+
+def _hidden(group_id: str) -> DescribedConsumerGroup:
+    told = "The group has described topic(s) that the client is not authorized to describe."
+    return DescribedConsumerGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, told, group_id)
+
+
 def _delete_groups(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:
     allowed = frozenset(filter(partial(_may, Operation.DELETE, request_context, context), message.groups_names))
     asked = tuple(group for group in message.groups_names if group in allowed)
@@ -83,4 +120,6 @@ GROUP_RULES: Final[Mapping[int, Rule]] = {
     DESCRIBE_GROUPS.key: _describe_groups,
     LIST_GROUPS.key: _list_groups,
     DELETE_GROUPS.key: _delete_groups,
+    CONSUMER_GROUP_HEARTBEAT.key: _consumer_group_heartbeat,
+    CONSUMER_GROUP_DESCRIBE.key: _consumer_group_describe,
 }

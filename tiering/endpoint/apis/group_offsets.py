@@ -115,9 +115,9 @@ def _group(
     asked = asked if asked.topics is None else replace(asked, topics=tuple(known))
     try:
         check_coordinator(asked.group_id, context)
+        group = context.groups.fetch_offsets(asked, require_stable=require_stable)
     except GroupError as e:
         return OffsetFetchResponseGroup(asked.group_id, error_code=e.code)
-    group = context.groups.fetch_offsets(asked, require_stable=require_stable)
     if asked.topics is None and request_context.version >= _BY_ID_SINCE:
         group = replace(group, topics=tuple(_with_ids(group.topics, context)))
     return replace(group, topics=(*group.topics, *unknown))

@@ -14,6 +14,7 @@ from tiering.endpoint.apis.authorized_groups import Answer
 from tiering.endpoint.apis.client_quotas import alter_client_quotas, describe_client_quotas
 from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
 from tiering.endpoint.apis.configs import describe_configs
+from tiering.endpoint.apis.consumer_groups import consumer_group_describe, consumer_group_heartbeat
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator
@@ -41,6 +42,8 @@ from tiering.endpoint.protocol.api_keys import (
     ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     CREATE_ACLS,
     DELETE_ACLS,
     DELETE_GROUPS,
@@ -112,6 +115,8 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     ALTER_USER_SCRAM_CREDENTIALS.key: alter_user_scram_credentials,
     DESCRIBE_CLUSTER.key: describe_cluster,
     DESCRIBE_PRODUCERS.key: lambda message, request_context, context: describe_producers(message, context),
+    CONSUMER_GROUP_HEARTBEAT.key: consumer_group_heartbeat,
+    CONSUMER_GROUP_DESCRIBE.key: consumer_group_describe,
     DESCRIBE_TOPIC_PARTITIONS.key: describe_topic_partitions,
 }
 

@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 from local_log.errors import Invalid
 from tiering.endpoint.settings import (
+    CONSUMER_GROUP_ASSIGNMENT_INTERVAL,
+    CONSUMER_GROUP_ASSIGNORS,
+    CONSUMER_GROUP_HEARTBEAT_INTERVAL,
+    CONSUMER_GROUP_MAX_SIZE,
+    CONSUMER_GROUP_REGEX_REFRESH,
+    CONSUMER_GROUP_SESSION_TIMEOUT,
     ENDPOINT_GROUPS_MAX_BYTES,
     GROUP_INITIAL_REBALANCE_DELAY,
     GROUP_MAX_SESSION_TIMEOUT,
@@ -52,6 +58,24 @@ class GroupCoordinatorConfig:
     group_max_size: int = (1 << 31) - 1
     """`group.max.size`: members of a group."""
 
+    consumer_group_session_timeout_ms: int = 45_000
+    """`group.consumer.session.timeout.ms`: a member of a consumer group that is not heard of for so long is removed."""
+
+    consumer_group_heartbeat_interval_ms: int = 5_000
+    """`group.consumer.heartbeat.interval.ms`: how often members of consumer groups are told to be heard of."""
+
+    consumer_group_max_size: int = (1 << 31) - 1
+    """`group.consumer.max.size`: members of a consumer group."""
+
+    consumer_group_assignors: tuple[str, ...] = ("uniform", "range")
+    """`group.consumer.assignors`: the first one is used where members name none."""
+
+    consumer_group_assignment_interval_ms: int = 1_000
+    """`group.consumer.assignment.interval.ms`: partitions of a consumer group are not assigned anew more often."""
+
+    consumer_group_regex_refresh_interval_ms: int = 600_000
+    """`group.consumer.regex.refresh.interval.ms`."""
+
     groups_bytes_max: int = 128 << 20
     """`endpoint.groups.max.bytes`: memory of all groups, their members and offsets."""
 
@@ -77,5 +101,11 @@ class GroupCoordinatorConfig:
             group_max_session_timeout_ms=longest_ms,
             group_initial_rebalance_delay_ms=settings[GROUP_INITIAL_REBALANCE_DELAY],
             group_max_size=settings[GROUP_MAX_SIZE],
+            consumer_group_session_timeout_ms=settings[CONSUMER_GROUP_SESSION_TIMEOUT],
+            consumer_group_heartbeat_interval_ms=settings[CONSUMER_GROUP_HEARTBEAT_INTERVAL],
+            consumer_group_max_size=settings[CONSUMER_GROUP_MAX_SIZE],
+            consumer_group_assignors=settings[CONSUMER_GROUP_ASSIGNORS],
+            consumer_group_assignment_interval_ms=settings[CONSUMER_GROUP_ASSIGNMENT_INTERVAL],
+            consumer_group_regex_refresh_interval_ms=settings[CONSUMER_GROUP_REGEX_REFRESH],
             groups_bytes_max=settings[ENDPOINT_GROUPS_MAX_BYTES],
         )

@@ -7,7 +7,7 @@ say.
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,16 +16,41 @@ from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
-from tiering.endpoint.coordinator.group_memory import MEMBER_BYTES, OFFSET_BYTES, GroupMemory, counted, protocols_size, texts_size
+from tiering.endpoint.coordinator.group_memory import (
+    MEMBER_BYTES,
+    OFFSET_BYTES,
+    GroupMemory,
+    counted,
+    heartbeat_size,
+    protocols_size,
+    texts_size,
+)
 from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
+from tiering.endpoint.coordinator.modern.describing import described as described_consumers
+from tiering.endpoint.coordinator.modern.describing import not_found
+from tiering.endpoint.coordinator.modern.heartbeats import Heartbeats
+from tiering.endpoint.coordinator.modern.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from tiering.endpoint.coordinator.modern.regular_expressions import matching
+from tiering.endpoint.coordinator.modern.topics import NoTopics, Topics
+from tiering.endpoint.coordinator.modern.validation import check_request
 from tiering.endpoint.coordinator.offset_metadata_manager import OffsetMetadataManager
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, OffsetsLog, partition_for
 from tiering.endpoint.coordinator.rebalancing import Rebalancing
-from tiering.endpoint.coordinator.record_messages import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tiering.endpoint.coordinator.record_messages import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from tiering.endpoint.coordinator.records import committed, read_key, read_value
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.consumer_group_describe import DescribedConsumerGroup
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -51,9 +76,12 @@ class GroupCoordinator:
     clock: Clock
     ids: Ids
     report: Callable[[str], object]
+    topics: Topics = field(default_factory=NoTopics)
+    """Those that consumer groups subscribe."""
     _groups: GroupMetadataManager = field(init=False)
     _offsets: OffsetMetadataManager = field(init=False)
     _rebalancing: Rebalancing = field(init=False)
+    _heartbeats: Heartbeats = field(init=False)
     _memory: GroupMemory = field(init=False)
     _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,10 +93,14 @@ class GroupCoordinator:
         self._rebalancing = Rebalancing(self.config, journal, self.clock)
         self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id)
         self._offsets = OffsetMetadataManager(self.config, journal, self._groups)
-        self._memory = GroupMemory(
-            self.config.groups_bytes_max, lambda: counted(self._groups.groups.values(), self._offsets.offsets), self.clock
-        )
+        timers, consumers = self._rebalancing.timers, self._groups.consumers
+        now_ms, new_id = self.clock.now_ms, self.ids.new_id
+        self._heartbeats = Heartbeats(self.config, journal, timers, self.topics, now_ms, new_id, consumers)
+        self._memory = GroupMemory(self.config.groups_bytes_max, self._counted, self.clock)
         self._schedule_expiry()
+
+    def _counted(self) -> int:
+        return counted(self._groups.groups.values(), self._groups.consumers.values(), self._offsets.offsets)
 
     def partition_for(self, group: str) -> int:
         """The partition of `__consumer_offsets` that a group belongs to."""
@@ -83,6 +115,7 @@ class GroupCoordinator:
                 else:
                     self._replay(found)
             self._groups.loaded()
+            self._heartbeats.loaded()
             self._memory.recount()
 
     def _replay(self, found: Loaded) -> None:
@@ -90,13 +123,17 @@ class GroupCoordinator:
         if key is None:
             return
         value = None if found.record.value is None else read_value(key, found.record.value)
-        if not isinstance(key, OffsetCommitKey):
+        if isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             self._groups.replay(key.group, value)
             return
+        if not isinstance(key, OffsetCommitKey):
+            assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
+            self._groups.replay_consumers(key, value)
+            return
         assert value is None or isinstance(value, OffsetCommitValue)
         if value is not None:
-            self._groups.get_or_create(key.group)
+            self._groups.ensure(key.group)
         self._offsets.offsets.replay(key, None if value is None else committed(value, found.offset), found.transaction)
 
     def is_due(self) -> bool:
@@ -175,12 +212,52 @@ class GroupCoordinator:
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
         """The groups in some states and of some types."""
         with self._answering():
-            return listed(self._groups.groups.values(), request)
+            return listed(self._groups.all_groups(), request)
 
     def describe_group(self, group_id: str, version: int) -> DescribedGroup:
         """A group with its members."""
         with self._answering():
-            return described(group_id, self._groups.groups.get(group_id), version)
+            found = self._groups.consumers.get(group_id) or self._groups.groups.get(group_id)
+            return described(group_id, found, version)
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, may_describe: Callable[[str], bool]
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The partitions of a member of a consumer group. `may_describe`: which topics its client may know. Raises GroupError."""
+        if not self._is_active:
+            raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        check_request(request, client.version, self.config.consumer_group_assignors)
+        if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            with self._answering():
+                self._check(request.group_id)
+                return self._heartbeats.leave(request)
+        self.topics.look(self._heartbeats.topics_to_look_at(request))
+        with self._answering():
+            self._check(request.group_id)
+            group = self._groups.consumers.get(request.group_id)
+            self._require(heartbeat_size(request, group, self.topics), ErrorCode.GROUP_MAX_SIZE_REACHED)
+            heard = self._heartbeats.hear(request, client, self._groups.make_way(request))
+            self._groups.remove_classic(request.group_id)
+        if heard.regexes:
+            self._resolve(request.group_id, heard.regexes, may_describe)
+        return heard.response
+
+    def _resolve(self, group_id: str, regexes: Sequence[str], may_describe: Callable[[str], bool]) -> None:
+        """Looks for the topics that regular expressions name: not while others wait, since there may be many."""
+        names = self.topics.names()
+        found = {regex: frozenset(filter(may_describe, matching(regex, names))) for regex in regexes}
+        self.topics.look(frozenset().union(*found.values()))
+        with self._answering(), suppress(GroupError):  # the journal has said why; the next time will do
+            self._heartbeats.resolved(group_id, found, names)
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """A consumer group with its members. Raises GroupError."""
+        with self._answering():
+            self._check(group_id)
+            group = self._groups.consumers.get(group_id)
+            if group is None:
+                return not_found(group_id, is_classic=group_id in self._groups.groups)
+            return described_consumers(group, self._heartbeats.assignor(group), self.topics)
 
     def delete_group(self, group_id: str) -> None:
         """Forgets a group without members, and its offsets. Raises GroupError."""
@@ -198,7 +275,7 @@ class GroupCoordinator:
             return self._offsets.commit(request, version, self.clock.now_ms())
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """The offsets of a group."""
+        """The offsets of a group. Raises GroupError for who is no member of it."""
         with self._answering():
             return self._offsets.fetch(request, require_stable=require_stable)
 
@@ -230,7 +307,7 @@ class GroupCoordinator:
             texts_size(one.committed_metadata) + (OFFSET_BYTES if before is None else -texts_size(before.metadata))
             for one, before in asked
         )
-        is_new = request.group_id not in self._groups.groups
+        is_new = request.group_id not in self._groups.groups and request.group_id not in self._groups.consumers
         return sum(sizes) + (MEMBER_BYTES + texts_size(request.group_id)) * is_new
 
     def _require(self, size: int, code: ErrorCode) -> None:

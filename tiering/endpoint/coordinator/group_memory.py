@@ -10,12 +10,20 @@ from typing import Final
 from remote.clock import Clock
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Protocols
 from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
+from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
+from tiering.endpoint.coordinator.modern.member import ConsumerGroupMember
+from tiering.endpoint.coordinator.modern.topics import Topics
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 MEMBER_BYTES: Final = 2_500
 """Of a member, of an id that was handed out, or of a group, besides its texts: measured, and rounded up."""
 OFFSET_BYTES: Final = 800
 PROTOCOL_BYTES: Final = 250
 """Of a protocol that a member names, besides its texts: measured, and rounded up."""
+PARTITION_BYTES: Final = 250
+"""Of a partition that a member has, or is to have."""
+TEXT_BYTES: Final = 100
+"""Of a topic's name in a subscription, besides its letters."""
 RECOUNT_MS: Final = 1_000
 """For so long it is taken for full after it was found to be."""
 
@@ -42,9 +50,38 @@ def group_size(group: ClassicGroup) -> int:
     return MEMBER_BYTES * (1 + len(group.pending_join)) + texts + sum(map(member_size, group.members.values()))
 
 
-def counted(groups: Iterable[ClassicGroup], offsets: CommittedOffsets) -> int:
+def consumer_group_size(group: ConsumerGroup) -> int:
+    """A group of KIP-848 with its members, what they have and what they are to have."""
+    members = sum(MEMBER_BYTES + _said_size(member) for member in group.members.values())
+    targets = sum(len(numbers) for of in group.targets.values() for numbers in of.values())
+    topics = sum(TEXT_BYTES + texts_size(topic) for one in group.resolved.values() for topic in one.topics)
+    assigned = PARTITION_BYTES * (len(group.owners) + targets)
+    return MEMBER_BYTES + texts_size(group.group_id, *group.regexes) + members + assigned + topics
+
+
+def _said_size(member: ConsumerGroupMember) -> int:
+    texts = (member.member_id, member.instance_id, member.rack_id, member.client_id, member.regex, *member.names)
+    return TEXT_BYTES * len(member.names) + texts_size(*texts)
+
+
+def heartbeat_size(request: ConsumerGroupHeartbeatRequest, group: ConsumerGroup | None, topics: Topics) -> int:
+    """Bytes that a heartbeat may add: of a member that joins, and of what it says anew."""
+    known = None if group is None else group.members.get(request.member_id)
+    names, before = request.subscribed_topic_names or (), frozenset() if known is None else known.names
+    new = [name for name in names if name not in before]
+    found = (topics.topic(name) for name in new if group is None or not group.is_subscribed(name))
+    partitions = sum(topic.partitions for topic in found if topic is not None)
+    texts = texts_size(request.subscribed_topic_regex, request.rack_id, *new)
+    of_member = (
+        0 if known is not None else 2 * MEMBER_BYTES + texts_size(request.group_id, request.member_id, request.instance_id)
+    )
+    return of_member + texts + TEXT_BYTES * len(new) + 2 * PARTITION_BYTES * partitions
+
+
+def counted(groups: Iterable[ClassicGroup], consumers: Iterable[ConsumerGroup], offsets: CommittedOffsets) -> int:
     """All that there is."""
-    return sum(map(group_size, groups)) + sum(OFFSET_BYTES + texts_size(metadata) for metadata in offsets.metadata())
+    of_groups = sum(map(group_size, groups)) + sum(map(consumer_group_size, consumers))
+    return of_groups + sum(OFFSET_BYTES + texts_size(metadata) for metadata in offsets.metadata())
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Waiter
+from tiering.endpoint.coordinator.consumer_group_messages import ConsumerGroupMetadataKey
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_states import (
     COMPLETING,
@@ -16,9 +17,14 @@ from tiering.endpoint.coordinator.group_states import (
     STABLE,
 )
 from tiering.endpoint.coordinator.joining import Client, Joining
+from tiering.endpoint.coordinator.modern.changes import tombstones
+from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
+from tiering.endpoint.coordinator.modern.member import JOIN_EPOCH
 from tiering.endpoint.coordinator.rebalancing import NO_TIME, Rebalancing
 from tiering.endpoint.coordinator.record_messages import GroupMetadataValue, MemberMetadata
+from tiering.endpoint.coordinator.records import ConsumerGroupKey, ConsumerGroupValue, Record, group_metadata_tombstone
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tiering.endpoint.protocol.messages.leave_group import MemberIdentity
@@ -34,6 +40,8 @@ class GroupMetadataManager:
     rebalancing: Rebalancing
     joining: Joining
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    consumers: dict[str, ConsumerGroup] = field(default_factory=dict)
+    """Groups of KIP-848. No id is in both."""
 
     @classmethod
     def of(cls, rebalancing: Rebalancing, new_id: Callable[[], str]) -> "GroupMetadataManager":
@@ -46,6 +54,19 @@ class GroupMetadataManager:
             self.groups[group_id] = ClassicGroup(group_id, self.rebalancing.clock.now_ms())
         return self.groups[group_id]
 
+    def ensure(self, group_id: str) -> None:
+        """Makes a group that is not there: a simple one."""
+        if group_id not in self.consumers:
+            self.get_or_create(group_id)
+
+    def any_group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        """A group of either type. Raises GroupError."""
+        return self.consumers.get(group_id) or self.group(group_id)
+
+    def all_groups(self) -> tuple[ClassicGroup | ConsumerGroup, ...]:
+        """The groups of both types."""
+        return (*self.groups.values(), *self.consumers.values())
+
     def group(self, group_id: str, code: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> ClassicGroup:
         """A group that is there. Raises GroupError with `code`."""
         found = self.groups.get(group_id)
@@ -54,7 +75,12 @@ class GroupMetadataManager:
         return found
 
     def join(self, request: JoinGroupRequest, client: Client, waiter: Waiter) -> None:
-        """JoinGroup. A group that is not there is made, if who joins has no member id yet."""
+        """JoinGroup. A group that is not there is made, if who joins has no member id yet.
+
+        One of KIP-848 gives way if it has no members.
+        """
+        if request.group_id in self.consumers and not self._gives_way(request, waiter):
+            return
         is_new = request.group_id not in self.groups
         if is_new and request.member_id:
             self.rebalancing.refuse_join(waiter, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
@@ -68,6 +94,32 @@ class GroupMetadataManager:
                 self.rebalancing.refuse_join(waiter, e.code)
                 return
         self.joining.join(group, request, client, waiter)
+
+    def _gives_way(self, request: JoinGroupRequest, waiter: Waiter) -> bool:
+        consumers = self.consumers[request.group_id]
+        if consumers.members:
+            self.rebalancing.refuse_join(waiter, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            return False
+        try:
+            if self.rebalancing.journal is not None:
+                self.rebalancing.journal.write(request.group_id, tombstones(consumers))
+        except GroupError as e:
+            self.rebalancing.refuse_join(waiter, e.code, request.member_id)
+            return False
+        del self.consumers[request.group_id]
+        return True
+
+    def make_way(self, request: ConsumerGroupHeartbeatRequest) -> list[Record]:
+        """A classic group without members gives way to one of KIP-848: records that delete it. Raises GroupError."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return []
+        if request.member_epoch != JOIN_EPOCH:
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+        if group.state is not EMPTY:
+            told = f"Cannot upgrade classic group {request.group_id} to consumer group because online upgrade is disabled."
+            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, told)
+        return [group_metadata_tombstone(request.group_id)]
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
         """SyncGroup: answered when the leader has assigned. Raises GroupError."""
@@ -127,21 +179,36 @@ class GroupMetadataManager:
 
     def validate_delete(self, group_id: str) -> None:
         """Raises GroupError if a group may not be deleted."""
-        code = ON_DELETE[self.group(group_id).state]
+        group = self.any_group(group_id)
+        if isinstance(group, ConsumerGroup):
+            code = ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
+        else:
+            code = ON_DELETE[group.state]
         if code:
             raise GroupError(code)
 
+    def tombstones(self, group_id: str) -> list[Record]:
+        """Records that delete a group."""
+        consumers = self.consumers.get(group_id)
+        return [group_metadata_tombstone(group_id)] if consumers is None else tombstones(consumers)
+
     def remove(self, group_id: str) -> None:
         """Forgets a group."""
+        self.consumers.pop(group_id, None)
+        self.remove_classic(group_id)
+
+    def remove_classic(self, group_id: str) -> None:
+        """Forgets a classic group."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             group.transition_to(DEAD, self.rebalancing.clock.now_ms())
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """Applies a record; None forgets the group."""
-        self.remove(group_id)
+        """Applies a record of a classic group; None forgets the group."""
         if value is None:
+            self.remove_classic(group_id)
             return
+        self.remove(group_id)
         state_ms = None if value.current_state_timestamp == NO_TIME else value.current_state_timestamp
         group = ClassicGroup(group_id, state_ms, STABLE if value.members else EMPTY, generation=value.generation)
         for member in value.members:
@@ -149,6 +216,18 @@ class GroupMetadataManager:
         group.protocol_type, group.protocol, group.leader_id = value.protocol_type or None, value.protocol, value.leader
         group.topics = group.subscribed()
         self.groups[group_id] = group
+
+    def replay_consumers(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
+        """Applies a record of a group of KIP-848; it takes the place of a simple one, which its offsets have made."""
+        if key.group_id not in self.consumers:
+            if value is None:
+                return
+            self.remove(key.group_id)
+            self.consumers[key.group_id] = ConsumerGroup(key.group_id)
+        if isinstance(key, ConsumerGroupMetadataKey) and value is None:
+            del self.consumers[key.group_id]
+        else:
+            self.consumers[key.group_id].replay(key, value)
 
     def loaded(self) -> None:
         """All records are applied: members are expected to be heard of."""

@@ -15,11 +15,12 @@ from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
 from tiering.endpoint.coordinator.group_states import EMPTY, ON_COMMIT, STABLE
 from tiering.endpoint.coordinator.journal import Journal
+from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
+from tiering.endpoint.coordinator.modern.validation import check_commit, check_fetch
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import (
     NO_EXPIRY,
     OffsetAndMetadata,
-    group_metadata_tombstone,
     offset_commit_record,
     offset_commit_tombstone,
 )
@@ -78,11 +79,14 @@ class OffsetMetadataManager:
             of_topic = tuple(OffsetCommitResponsePartition(number, code) for number, code in partitions)
             answers.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, of_topic))
         self._write(request.group_id, kept)
-        self.groups.get_or_create(request.group_id)
+        self.groups.ensure(request.group_id)
         return OffsetCommitResponse(topics=tuple(answers))
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """The offsets of a group, of all partitions if `topics` is null."""
+        """The offsets of a group, of all partitions if `topics` is null. Raises GroupError for who is no member."""
+        consumers = self.groups.consumers.get(request.group_id)
+        if consumers is not None:
+            check_fetch(consumers, request.member_id, request.member_epoch)
         topics = request.topics
         if topics is None:
             numbers: dict[str, list[int]] = {}
@@ -101,7 +105,7 @@ class OffsetMetadataManager:
 
     def delete(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
         """Forgets offsets of a group. Raises GroupError."""
-        group = self.groups.group(request.group_id)
+        group = self.groups.any_group(request.group_id)
         if group.members and group.protocol_type != CONSUMER:
             raise GroupError(ErrorCode.NON_EMPTY_GROUP)
         codes = {
@@ -130,31 +134,32 @@ class OffsetMetadataManager:
 
     def expire(self, now_ms: int) -> None:
         """Forgets the offsets whose retention has passed, and groups that have neither offsets nor members. Raises GroupError."""
-        for group in tuple(self.groups.groups.values()):
+        for group in self.groups.all_groups():
             expired = tuple(self._expired(group, now_ms))
             self._write(group.group_id, [(key, None) for key in expired])
             has_none = not self.offsets.of_group(group.group_id) and not self.offsets.has_pending(group.group_id)
-            if has_none and group.state is EMPTY and not group.pending_join:
+            if has_none and _is_unused(group):
                 self._forget(group.group_id)
 
     def _forget(self, group_id: str) -> None:
         keys = tuple(self.offsets.keys(group_id))
         if self.journal is not None:
             tombstones = [offset_commit_tombstone(key) for key in keys]
-            self.journal.write(group_id, [*tombstones, group_metadata_tombstone(group_id)])
+            self.journal.write(group_id, [*tombstones, *self.groups.tombstones(group_id)])
         for key in keys:
             self.offsets.replay(key, None)
         self.groups.remove(group_id)
 
-    def _expired(self, group: ClassicGroup, now_ms: int) -> Iterable[OffsetCommitKey]:
+    def _expired(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> Iterable[OffsetCommitKey]:
         """Of a group that has members only what these do not subscribe, and nothing while they join."""
-        is_simple, is_stable = group.protocol_type is None, group.state is STABLE and group.topics is not None
-        if not (is_simple or group.state is EMPTY or is_stable):
-            return
+        emptied_ms: int | None = None
+        if isinstance(group, ClassicGroup):
+            is_simple, is_stable = group.protocol_type is None, group.state is STABLE and group.topics is not None
+            if not (is_simple or group.state is EMPTY or is_stable):
+                return
+            emptied_ms = group.state_ms if not is_simple and group.state is EMPTY else None
         for (topic, number), offset in self.offsets.of_group(group.group_id).items():
-            used_ms = offset.commit_timestamp_ms
-            if not is_simple and group.state is EMPTY and group.state_ms is not None:
-                used_ms = group.state_ms
+            used_ms = offset.commit_timestamp_ms if emptied_ms is None else emptied_ms
             expires_ms = offset.expire_timestamp_ms
             if expires_ms == NO_EXPIRY:
                 expires_ms = used_ms + self.config.offsets_retention_ms
@@ -168,6 +173,14 @@ class OffsetMetadataManager:
 
     def _validate_commit(self, request: OffsetCommitRequest, version: int) -> None:
         group, generation = self.groups.groups.get(request.group_id), request.generation_id_or_member_epoch
+        consumers = self.groups.consumers.get(request.group_id)
+        if consumers is not None:
+            check = check_commit(consumers, request.member_id, generation, version)
+            for topic in request.topics:
+                for one in topic.partitions:
+                    if not self._metadata_error(one):
+                        check(topic.topic_id, one.partition_index)
+            return
         if group is None and generation >= 0:
             is_known = version >= _UNKNOWN_GROUP_SINCE
             raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND if is_known else ErrorCode.ILLEGAL_GENERATION)
@@ -215,6 +228,12 @@ def _kept(
         NO_EXPIRY if retention_ms == _NO_RETENTION_TIME else now_ms + retention_ms,
         topic.topic_id,
     )
+
+
+def _is_unused(group: ClassicGroup | ConsumerGroup) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.state is EMPTY and not group.pending_join
 
 
 def _is_of_another_topic(committed: str, asked: str) -> bool:

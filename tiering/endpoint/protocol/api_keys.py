@@ -24,6 +24,14 @@ from tiering.endpoint.protocol.messages.client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from tiering.endpoint.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -125,6 +133,12 @@ ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
 )
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
+CONSUMER_GROUP_HEARTBEAT: Final = Api(
+    68, "ConsumerGroupHeartbeat", 0, 1, 0, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+)
+CONSUMER_GROUP_DESCRIBE: Final = Api(
+    69, "ConsumerGroupDescribe", 0, 1, 0, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
     75, "DescribeTopicPartitions", 0, 0, 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 )
@@ -160,6 +174,8 @@ _ALL: Final = (
     ALTER_USER_SCRAM_CREDENTIALS,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
+    CONSUMER_GROUP_HEARTBEAT,
+    CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_TOPIC_PARTITIONS,
 )
 
