@@ -9,6 +9,9 @@ from local_tiers import Host
 from local_log.engine.memory_records import MemoryBatch, memory_batches
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.filenames import TopicPartition
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.authorization.acls import Acl
+from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.protocol.api_keys import PRODUCE
 from tiering.endpoint.protocol.messages.produce import (
     PartitionProduceData,
@@ -19,6 +22,21 @@ from tiering.endpoint.protocol.messages.produce import (
 from tiering.local_tier.local_tier import LocalTier
 
 IDS_SINCE = 13
+
+
+class Acls:
+    """Who may do what, without a file."""
+
+    def __init__(self, *acls: Acl) -> None:
+        self.authorizer = Authorizer(AclIndex(acls))
+
+    def look(self) -> None:
+        """Nothing changes."""
+
+
+def allowed(context: Context, *acls: Acl) -> Context:
+    """The same, where a client may do only this."""
+    return replace(context, acls=Acls(*acls))  # type: ignore[arg-type]
 
 
 class WritingEndpoint(Endpoint):

@@ -122,6 +122,9 @@ OFFSETS_TOPIC_PARTITIONS: Final = int_setting(
 OFFSETS_TOPIC_SEGMENT: Final = int_setting(
     "offsets.topic.segment.bytes", 100 << 20, 1 << 20, "The size of its segments, when it is made; not changed later."
 )
+NUM_PARTITIONS: Final = int_setting(
+    "num.partitions", 1, 1, "Partitions of a new topic, where it is created without their number."
+)
 NODE_ID: Final = int_setting("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
 
 HTTP_ADDRESS: Final = Setting(
@@ -269,6 +272,7 @@ _ALL: Final = (
     OFFSETS_RETENTION_CHECK,
     OFFSETS_TOPIC_PARTITIONS,
     OFFSETS_TOPIC_SEGMENT,
+    NUM_PARTITIONS,
     NODE_ID,
     HTTP_ADDRESS,
     HTTP_NAMES,

@@ -186,6 +186,10 @@ class LocalTier:
         """The settings of a topic's logs. Raises UnknownTopicOrPartition."""
         return config_of(name, self._settings(name), self.topic(name).config)
 
+    def defaults(self, name: str) -> Mapping[str, str]:
+        """The settings that a topic has where it has none of its own, by Kafka's names."""
+        return self._settings(name)
+
     # Topics
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> Topic:

@@ -1,10 +1,11 @@
-"""DescribeConfigs: the settings of this broker. Those of topics are known to the brokers that own them, and not here."""
+"""DescribeConfigs: the settings of this broker, and of topics in log directories of its own. Others know those of the rest."""
 
 from collections.abc import Container
 from enum import IntEnum
 from typing import Final
 
 from tiering.endpoint.apis.context import Context, unknown_topic
+from tiering.endpoint.apis.topic_configs import DYNAMIC_TOPIC, TopicConfig, topic_configs
 from tiering.endpoint.config_def import Setting
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
@@ -43,7 +44,7 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
     if sum(one.resource_type == ResourceType.BROKER for one in request.resources) > BROKERS_MAX:
         reason = f"the settings of a broker are told at most {BROKERS_MAX} times a request"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
-    topics = frozenset(context.logs.names()) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
+    topics = _topics(context) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
     return DescribeConfigsResponse(results=tuple(_described(one, request, topics, context) for one in request.resources))
 
 
@@ -61,10 +62,38 @@ def _described(
     if kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP) and not name:
         return _refused(resource, "the name must not be empty")
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
+    if kind == ResourceType.TOPIC:
+        configs = _of_topic(resource, request, context)
     if kind == ResourceType.BROKER and name:  # without a name: what is set for all brokers at run time
         wanted = set(resource.configuration_keys or SETTINGS)
         configs = tuple(_setting(one, request, context) for key, one in SETTINGS.items() if key in wanted)
     return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
+
+
+def _topics(context: Context) -> frozenset[str]:
+    own = () if context.local_tier is None else context.local_tier.topics()
+    return frozenset((*context.logs.names(), *own))
+
+
+def _of_topic(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """The settings of a topic in a log directory of our own."""
+    tier = context.local_tier
+    topic = None if tier is None else tier.topics().get(resource.resource_name)
+    if tier is None or topic is None:
+        return ()
+    wanted = resource.configuration_keys
+    found = topic_configs(resource.resource_name, topic.config, tier)
+    return tuple(_of_log(one, request) for one in found if not wanted or one.name in wanted)
+
+
+def _of_log(one: TopicConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    own = ((one.source, one.value),) if one.source == DYNAMIC_TOPIC else ()
+    synonyms = tuple(DescribeConfigsSynonym(one.name, value, source) for source, value in (*own, *one.defaults))
+    return DescribeConfigsResourceResult(
+        one.name, one.value, config_source=one.source, synonyms=synonyms if request.include_synonyms else (), config_type=one.type
+    )
 
 
 def _refused(resource: DescribeConfigsResource, reason: str) -> DescribeConfigsResult:

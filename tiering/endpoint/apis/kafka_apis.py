@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.acls import create_acls, delete_acls, describe_acls
+from tiering.endpoint.apis.alter_configs import alter_configs, incremental_alter_configs
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.apis.authorized import authorized
 from tiering.endpoint.apis.authorized_groups import Answer
@@ -16,6 +17,10 @@ from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_parti
 from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.consumer_groups import consumer_group_describe, consumer_group_heartbeat
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.create_partitions import create_partitions
+from tiering.endpoint.apis.create_topics import create_topics
+from tiering.endpoint.apis.delete_records import delete_records
+from tiering.endpoint.apis.delete_topics import delete_topics
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator
 from tiering.endpoint.apis.group_offsets import offset_commit, offset_delete, offset_fetch
@@ -40,13 +45,18 @@ from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
     ALTER_CLIENT_QUOTAS,
+    ALTER_CONFIGS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     CREATE_ACLS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
     DELETE_ACLS,
     DELETE_GROUPS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
     DESCRIBE_ACLS,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
@@ -59,6 +69,7 @@ from tiering.endpoint.protocol.api_keys import (
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
+    INCREMENTAL_ALTER_CONFIGS,
     JOIN_GROUP,
     LEAVE_GROUP,
     LIST_GROUPS,
@@ -100,10 +111,16 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     LIST_GROUPS.key: lambda message, request_context, context: list_groups(message, context),
     API_VERSIONS.key: lambda message, request_context, context: api_versions(message, request_context.version, context.apis),
     OFFSET_FOR_LEADER_EPOCH.key: lambda message, request_context, context: offset_for_leader_epoch(message, context),
+    CREATE_TOPICS.key: create_topics,
+    DELETE_TOPICS.key: delete_topics,
+    DELETE_RECORDS.key: delete_records,
     DESCRIBE_ACLS.key: describe_acls,
     CREATE_ACLS.key: create_acls,
     DELETE_ACLS.key: delete_acls,
     DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    ALTER_CONFIGS.key: alter_configs,
+    CREATE_PARTITIONS.key: create_partitions,
+    INCREMENTAL_ALTER_CONFIGS.key: incremental_alter_configs,
     DESCRIBE_LOG_DIRS.key: lambda message, request_context, context: describe_log_dirs(message, context),
     DELETE_GROUPS.key: lambda message, request_context, context: delete_groups(message, context),
     OFFSET_DELETE.key: lambda message, request_context, context: offset_delete(message, context),

@@ -17,6 +17,7 @@ from tiering.endpoint.protocol.messages.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
+from tiering.endpoint.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.client_quotas import (
     AlterClientQuotasRequest,
@@ -32,7 +33,11 @@ from tiering.endpoint.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from tiering.endpoint.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from tiering.endpoint.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tiering.endpoint.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from tiering.endpoint.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -45,6 +50,10 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import (
 from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tiering.endpoint.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -131,6 +140,14 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
 ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
     51, "AlterUserScramCredentials", 0, 0, 0, AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 )
+CREATE_TOPICS: Final = Api(19, "CreateTopics", 2, 7, 5, CreateTopicsRequest, CreateTopicsResponse, True)
+DELETE_TOPICS: Final = Api(20, "DeleteTopics", 1, 6, 4, DeleteTopicsRequest, DeleteTopicsResponse, True)
+DELETE_RECORDS: Final = Api(21, "DeleteRecords", 0, 2, 2, DeleteRecordsRequest, DeleteRecordsResponse, True)
+ALTER_CONFIGS: Final = Api(33, "AlterConfigs", 0, 2, 2, AlterConfigsRequest, AlterConfigsResponse, True)
+CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", 0, 3, 2, CreatePartitionsRequest, CreatePartitionsResponse, True)
+INCREMENTAL_ALTER_CONFIGS: Final = Api(
+    44, "IncrementalAlterConfigs", 0, 1, 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, True
+)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
 CONSUMER_GROUP_HEARTBEAT: Final = Api(
@@ -159,14 +176,20 @@ _ALL: Final = (
     LIST_GROUPS,
     SASL_HANDSHAKE,
     API_VERSIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DELETE_RECORDS,
     OFFSET_FOR_LEADER_EPOCH,
     DESCRIBE_ACLS,
     CREATE_ACLS,
     DELETE_ACLS,
     DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
     DESCRIBE_LOG_DIRS,
     SASL_AUTHENTICATE,
+    CREATE_PARTITIONS,
     DELETE_GROUPS,
+    INCREMENTAL_ALTER_CONFIGS,
     OFFSET_DELETE,
     DESCRIBE_CLIENT_QUOTAS,
     ALTER_CLIENT_QUOTAS,

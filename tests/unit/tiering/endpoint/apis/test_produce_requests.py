@@ -1,20 +1,17 @@
 """Produce where the endpoint has a log directory of its own."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hand_made import ZSTD, message
 from logs_at_work import batch_of, values_of
 from managed import T0
-from writing_endpoint import WritingEndpoint
+from writing_endpoint import WritingEndpoint, allowed
 
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
-from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
-from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.protocol.api_keys import PRODUCE
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -196,20 +193,6 @@ def test_records_reach_the_log_without_a_copy(endpoint: WritingEndpoint, monkeyp
     [one] = given
     assert isinstance(one, memoryview)
     assert one.obj is frame
-
-
-class Acls:
-    """Who may do what, without a file."""
-
-    def __init__(self, *acls: Acl) -> None:
-        self.authorizer = Authorizer(AclIndex(acls))
-
-    def look(self) -> None:
-        """Nothing changes."""
-
-
-def allowed(context: Context, *acls: Acl) -> Context:
-    return replace(context, acls=Acls(*acls))  # type: ignore[arg-type]
 
 
 def test_who_writes_needs_the_right_to_the_topic_and_to_its_transactions(endpoint: WritingEndpoint) -> None:

@@ -1,0 +1,138 @@
+"""AlterConfigs and IncrementalAlterConfigs (Kafka's ConfigAdminManager and ConfigurationControlManager), of topics alone."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from local_log.errors import LogError
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
+from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
+from tiering.endpoint.apis.context import Context, unknown_topic
+from tiering.endpoint.apis.own_logs import config_with, own_tier, refusal_code
+from tiering.endpoint.apis.topic_configs import is_list, topic_configs
+from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from tiering.endpoint.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from tiering.endpoint.request_context import RequestContext
+
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_Problem = tuple[ErrorCode, str]
+_Own = Mapping[str, str]
+_Changed = Callable[[Any, _Own, Context], "dict[str, str] | _Problem"]
+"""The settings that a topic is to have of its own, of a resource of the request and what it has now."""
+_FAILED: Final = {
+    ConfigResourceType.TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ConfigResourceType.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+
+
+def alter_configs(request: AlterConfigsRequest, request_context: RequestContext, context: Context) -> AlterConfigsResponse:
+    """All settings of a topic are replaced."""
+    return AlterConfigsResponse(responses=_altered(request, request_context, context, _replaced))
+
+
+def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, request_context: RequestContext, context: Context
+) -> IncrementalAlterConfigsResponse:
+    """Some settings of a topic are changed."""
+    return IncrementalAlterConfigsResponse(responses=_altered(request, request_context, context, _changed))
+
+
+def _altered(
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    request_context: RequestContext,
+    context: Context,
+    changed: _Changed,
+) -> tuple[AlterConfigsResourceResponse, ...]:
+    own_tier(context)
+    times = Counter((one.resource_type, one.resource_name) for one in request.resources)
+
+    def altered(one: Any) -> AlterConfigsResourceResponse:
+        problem = _problem(one, times[one.resource_type, one.resource_name])
+        problem = problem or _refusal(one, request_context, context)
+        problem = problem or _of_topic(one, context, changed, validate_only=request.validate_only)
+        code, message = problem or (ErrorCode.NONE, None)
+        return AlterConfigsResourceResponse(code, message, one.resource_type, one.resource_name)
+
+    return tuple(map(altered, request.resources))
+
+
+def _problem(one: Any, times: int) -> _Problem | None:
+    wrong, names = ErrorCode.INVALID_REQUEST, Counter(setting.name for setting in one.configs)
+    if times > 1:
+        return wrong, "the request has this resource more than once"
+    if any(count > 1 for count in names.values()):
+        return wrong, f"the request has {names.most_common(1)[0][0]} more than once"
+    nulls = [c.name for c in one.configs if c.value is None and getattr(c, "config_operation", _SET) != _DELETE]
+    if nulls:
+        return wrong, f"null is no value of {', '.join(nulls)}"
+    if one.resource_type not in set(ConfigResourceType):
+        return wrong, f"there is no type {one.resource_type} of resources"
+    return None
+
+
+def _refusal(one: Any, request_context: RequestContext, context: Context) -> _Problem | None:
+    of, code = _FAILED.get(one.resource_type, (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    name = CLUSTER_NAME if of is ResourceType.CLUSTER else one.resource_name
+    if not is_authorized(context, request_context, Operation.ALTER_CONFIGS, of, name):
+        return code, NOT_AUTHORIZED
+    if one.resource_type != ConfigResourceType.TOPIC:
+        return ErrorCode.INVALID_REQUEST, "the settings of topics can be changed; those of a broker are given when it is started"
+    if not one.resource_name:
+        return ErrorCode.INVALID_REQUEST, "name a topic"
+    return None
+
+
+def _of_topic(one: Any, context: Context, changed: _Changed, *, validate_only: bool) -> _Problem | None:
+    tier, name = own_tier(context), one.resource_name
+    topic = tier.topics().get(name)
+    before = topic.config if topic is not None else {}
+    after = changed(one, before, context)
+    if isinstance(after, tuple):
+        return after
+    try:
+        config_with(name, after, tier)
+        if topic is None:
+            return unknown_topic(name), f"there is no topic {name}"
+        if not validate_only:
+            tier.alter_configs(name, {**dict.fromkeys(before), **after})
+    except LogError as e:
+        return refusal_code(e, f"the settings of topic {name} are not changed", context), str(e)
+    return None
+
+
+def _replaced(one: Any, before: _Own, context: Context) -> dict[str, str] | _Problem:
+    return {setting.name: setting.value for setting in one.configs}
+
+
+def _changed(one: Any, before: _Own, context: Context) -> dict[str, str] | _Problem:
+    after = dict(before)
+    for setting in one.configs:
+        operation, name = setting.config_operation, setting.name
+        if operation == _SET:
+            after[name] = setting.value
+        elif operation == _DELETE:
+            after.pop(name, None)
+        elif operation in (_APPEND, _SUBTRACT):
+            if not is_list(name):
+                return ErrorCode.INVALID_CONFIG, f"{name} has one value: set it"
+            words = _words(one.resource_name, name, before, context)
+            given = setting.value.split(",")
+            kept = [*dict.fromkeys([*words, *given])] if operation == _APPEND else [w for w in words if w not in given]
+            after[name] = ",".join(kept)
+        else:
+            return ErrorCode.INVALID_REQUEST, f"there is no operation {operation}"
+    return after
+
+
+def _words(topic: str, name: str, before: _Own, context: Context) -> list[str]:
+    known = {one.name: one.value for one in topic_configs(topic, before, own_tier(context))}
+    return [word for word in known[name].split(",") if word]
