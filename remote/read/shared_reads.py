@@ -10,13 +10,13 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from local_log.errors import LogError
+from remote.lru_cache import LruCache
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read.checked_windows import CheckedSegment, NoRoom, NotThere
 from remote.read.log import ArchivedLog
 from remote.read.plan import Span
 from remote.read.read_ahead import AHEAD_BYTES_MAX
 from remote.read.window_cache import CachedSegment, WindowCache
-from remote.transforms.lru_cache import LruCache
 
 ENDS_MAX: Final = 10_000
 """Ends of reads that are remembered, about 500 bytes each."""

@@ -13,8 +13,8 @@ from botocore import exceptions as sdk
 from botocore.config import Config
 
 from local_log.errors import Invalid, LogError, NoKey, Unavailable, WrongKey
+from remote.lru_cache import LruCache
 from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
-from remote.transforms.lru_cache import LruCache
 
 UNWRAPPED_KEPT_MAX = 1024
 _CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=10, read_timeout=30)

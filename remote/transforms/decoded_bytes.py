@@ -7,12 +7,12 @@ each chunk once.
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
+from remote.lru_cache import LruCache
 from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.segment_bytes import StoredBytes, get_named
 from remote.store.api import Body, FileOpener, ObjectReader
 from remote.transforms.encoded_segment import EncodedObject, EncodedSegment, encoded_segment, source_chunk_bytes
 from remote.transforms.keys import KeyRing
-from remote.transforms.lru_cache import LruCache
 
 SEGMENTS_KEPT_MAX = 64
 CHUNKS_KEPT_MAX = 4

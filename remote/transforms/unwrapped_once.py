@@ -3,8 +3,8 @@
 from threading import Lock
 from typing import Final
 
+from remote.lru_cache import LruCache
 from remote.transforms.keys import KeyRing
-from remote.transforms.lru_cache import LruCache
 
 KEPT_MAX: Final = 4_096
 """Data keys, one for each segment: about 500 bytes each."""

@@ -20,6 +20,7 @@ from local_log.formats.checksum import crc32c as crc_of
 from remote.store.api import AbandonedUpload, Body, BucketRule, ObjectMeta
 from remote.store.s3.bucket import bucket_rules
 from remote.store.s3.client import NoSuchUpload, make_client, once, repeating, translated
+from remote.store.s3.repeated_gets import RepeatedGets
 from remote.store.shared import as_ms, check_folder, check_key, check_prefix, checked
 
 parts_max = 10_000
@@ -47,10 +48,11 @@ class S3Store:
         self.url = f"s3://{bucket}/{prefix}"
         self._make = client
         self._clients: dict[Config, Any] = {}
+        self._repeated: RepeatedGets | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the clients, which the next process makes anew."""
-        return {**self.__dict__, "_clients": {}}
+        return {**self.__dict__, "_clients": {}, "_repeated": None}
 
     def get(self, key: str) -> bytes:
         """All bytes of an object. Raises NotFound, Unavailable, Invalid."""
@@ -66,13 +68,19 @@ class S3Store:
                 return b""
             raise BadRange(f"{self.url}: {key} cannot have bytes [{start}, {end}); ask for a range inside it")
         with translated(self.url, key):
-            answer = self._client(once).get_object(**self._at(key), Range=f"bytes={start}-{end - 1}")
+            client, repeated = self._client(once), self._repeated
+            found = None if repeated is None else repeated.get(key, start, end)
+            if found is not None:
+                return found
+            answer = client.get_object(**self._at(key), Range=f"bytes={start}-{end - 1}")
             # Looked at before the body is read: a server that ignores ranges would send all of a large object.
             if answer["ContentLength"] != end - start:
                 answer["Body"].close()
                 found = answer.get("ContentRange", f"{answer['ContentLength']} bytes")
                 raise BadRange(f"{self.url}: {key} gave {found} for [{start}, {end}); ask for a range inside it")
             body: bytes = answer["Body"].read()
+            if repeated is not None:
+                repeated.remember(key)
             return body
 
     def head(self, key: str) -> ObjectMeta:
@@ -225,7 +233,10 @@ class S3Store:
         if config not in self._clients:
             with _making:
                 if config not in self._clients:
-                    self._clients[config] = (self._make or make_client)(config)
+                    client = (self._make or make_client)(config)
+                    if self._make is None and config == once:  # a client that is given makes every request by itself
+                        self._repeated = RepeatedGets(client)
+                    self._clients[config] = client
         return self._clients[config]
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from made_manifests import PATH, entry
 
 from local_log.errors import Invalid
+from remote.lru_cache import LruCache
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import FixedSizeParts
-from remote.transforms.lru_cache import LruCache
 
 CHUNK = 64
 AUX = b"aux"

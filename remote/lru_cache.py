@@ -31,3 +31,8 @@ class LruCache(Generic[K, V]):
             self._values.move_to_end(key)
             while len(self._values) > self.entries_max:
                 self._values.popitem(last=False)
+
+    def forget(self, key: K) -> None:
+        """Removes a value, if it is there."""
+        with self._lock:
+            self._values.pop(key, None)
