@@ -126,6 +126,13 @@ NUM_PARTITIONS: Final = int_setting(
     "num.partitions", 1, 1, "Partitions of a new topic, where it is created without their number."
 )
 NODE_ID: Final = int_setting("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
+AUTO_CREATE_TOPICS: Final = Setting(
+    "auto.create.topics.enable",
+    ConfigType.BOOLEAN,
+    True,
+    lambda text: one_of("true", "false")(text) == "true",
+    "Whether a topic is created in a log directory of its own when a client first asks for it.",
+)
 
 HTTP_ADDRESS: Final = Setting(
     "endpoint.http.address",
@@ -274,6 +281,7 @@ _ALL: Final = (
     OFFSETS_TOPIC_SEGMENT,
     NUM_PARTITIONS,
     NODE_ID,
+    AUTO_CREATE_TOPICS,
     HTTP_ADDRESS,
     HTTP_NAMES,
     SASL_MECHANISMS,

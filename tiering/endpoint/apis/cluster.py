@@ -6,7 +6,8 @@ from typing import Any
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.auth_helper import NOT_ASKED, authorized_operations, is_authorized
-from tiering.endpoint.apis.context import Context, leader_epoch_of, topic_named, unknown_topic
+from tiering.endpoint.apis.auto_topic_creation import create_if_allowed
+from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context, leader_epoch_of, topic_named, unknown_topic
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.hosted_logs import HostedTopic
@@ -40,7 +41,6 @@ _OF_BROKERS, _OF_CONTROLLERS = 1, 2
 """Kafka's EndpointType."""
 _BY_ID_SINCE = 12
 """Versions 10 and 11 of Metadata have ids, which no broker takes."""
-_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def metadata(request: MetadataRequest, request_context: RequestContext, context: Context) -> MetadataResponse:
@@ -55,7 +55,7 @@ def metadata(request: MetadataRequest, request_context: RequestContext, context:
         return MetadataResponse(topics=tuple(map(_invalid, asked)))
     else:
         by_id = dict.fromkeys(MetadataRequestTopic(one.topic_id, None) for one in asked if one.topic_id != ZERO_TOPIC_ID)
-        topics = [_topic(wanted, asks, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
+        topics = [_topic(wanted, request, request_context, context, live) for wanted in by_id or dict.fromkeys(asked)]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(one.node_id, one.host, one.port) for one in live.brokers),
         cluster_id=context.cluster_id,
@@ -84,7 +84,7 @@ def _invalid(asked: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _topic(
-    wanted: MetadataRequestTopic, asks: bool, request_context: RequestContext, context: Context, live: LiveBrokers
+    wanted: MetadataRequestTopic, request: MetadataRequest, request_context: RequestContext, context: Context, live: LiveBrokers
 ) -> MetadataResponseTopic | Written:
     if wanted.name is None:
         context.logs.open_by_id([wanted.topic_id])
@@ -95,7 +95,11 @@ def _topic(
     found = None if name is None else topic_named(context, name)
     if name is None or (wanted.name is None and not _has_id(found, wanted.topic_id)):
         return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
-    return _described(name, found, asks, request_context, context, live)
+    if found is None and request.allow_auto_topic_creation:
+        refusal = create_if_allowed(name, request_context, context)
+        if refusal is not None:
+            return MetadataResponseTopic(refusal, name, is_internal=name in INTERNAL_TOPICS)
+    return _described(name, found, request.include_topic_authorized_operations, request_context, context, live)
 
 
 def _has_id(found: HostedTopic | LogError | None, topic_id: str) -> bool:
@@ -122,7 +126,7 @@ def _described(  # one argument each of what Kafka's getTopicMetadata is given
     brokers, known = described.get((version, operations), (None, None))
     if known is None or brokers is not live:
         partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
-        topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in _INTERNAL, partitions, operations)
+        topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in INTERNAL_TOPICS, partitions, operations)
         known = written(topic, version, flexible=request_context.header.api.is_flexible(version))
         described[version, operations] = live, known
     return known
@@ -164,7 +168,7 @@ class _Page:
         self.room -= len(shown)
         none: dict[str, Any] = {"eligible_leader_replicas": (), "last_known_elr": ()}  # Java's admin client cannot take null
         partitions = tuple(DescribeTopicPartitionsResponsePartition(**one, **none) for one in shown)
-        of_topic = DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic.id, name in _INTERNAL, partitions)
+        of_topic = DescribeTopicPartitionsResponseTopic(ErrorCode.NONE, name, topic.id, name in INTERNAL_TOPICS, partitions)
         if shown or not fields:
             self.topics.append(of_topic)
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
 CLUSTER_ID: Final = "kafka-tiering"
 """What a cluster is called whose own id nobody knows."""
 
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
 NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 

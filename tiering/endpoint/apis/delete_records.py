@@ -3,9 +3,8 @@
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.apis.auth_helper import is_authorized
-from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.own_logs import own_tier, refusal_code
-from tiering.endpoint.apis.produce import INTERNAL_TOPICS
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.delete_records import (

@@ -13,7 +13,7 @@ from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.auth_helper import is_authorized
-from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.produced_records import are_transactional, check_records
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -33,7 +33,6 @@ from tiering.local_tier.local_tier import LocalTier
 
 REASON: Final = "this endpoint reads an archive and takes no records: produce to the brokers that own the topic"
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Who may append to internal topics, as in Kafka."""
 ACKS: Final = (-1, 0, 1)

@@ -2,6 +2,9 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore
@@ -18,6 +21,8 @@ from local_log.log_reader import open_log
 from remote import archive
 from remote.errors import Unavailable
 from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
+from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
 from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
@@ -35,6 +40,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchReques
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.settings import DEFAULTS
 from tiering.local_tier.local_retention import retain
 from tiering.local_tier.local_tier import LocalTier
 from tiering.offload.copy import OffloadRun, offload, plan
@@ -129,7 +135,7 @@ def test_topics_are_known_as_they_are_made_grown_and_deleted() -> None:
     assert endpoint.ask(METADATA, 12, MetadataRequest(topics=None)).topics == ()
 
     def described() -> object:
-        return endpoint.ask(METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))).topics[0]
+        return endpoint.ask(METADATA, 12, MetadataRequest((MetadataRequestTopic(name="orders"),), False)).topics[0]
 
     former = tier.create_topic("orders").topic_id
     assert [one.partition_index for one in described().partitions] == [0]
@@ -141,6 +147,31 @@ def test_topics_are_known_as_they_are_made_grown_and_deleted() -> None:
     assert endpoint.logs.topic_by_id(former) is None
     tier.create_topic("orders")
     assert described().topic_id != former
+
+
+def test_a_topic_that_a_client_asks_for_is_created_if_that_is_wanted() -> None:
+    tier = Host().started()
+    endpoint = OwnEndpoint(tier)
+    endpoint.configure("num.partitions=3")
+
+    def asked(name: str, version: int = 12, **more: bool) -> int:
+        return endpoint.ask(METADATA, version, MetadataRequest((MetadataRequestTopic(name=name),), **more)).topics[0].error_code
+
+    assert asked("orders", allow_auto_topic_creation=False) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert tier.topics() == {}
+    assert [asked("orders"), asked("orders")] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+    assert len(tier.topic("orders").partitions) == 3
+    assert [asked("clicks", 1), asked("clicks", 1)] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+    assert [asked("a.b"), asked("a_b"), asked("a b")] == [3, 3, ErrorCode.INVALID_TOPIC_EXCEPTION]
+    assert asked("__transaction_state") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    endpoint.configure("auto.create.topics.enable=false")
+    assert asked("payments") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert sorted(tier.topics()) == ["a.b", "clicks", "orders"]
+    authorizer = Authorizer(AclIndex([Acl(ResourceType.TOPIC, "payments", "User:*", Operation.DESCRIBE)]))
+    acls: Any = SimpleNamespace(authorizer=authorizer, look=lambda: None)
+    endpoint.context = replace(endpoint.context, settings=DEFAULTS, acls=acls)
+    assert asked("payments") == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert endpoint.said == []
 
 
 def test_epochs_producers_and_directories_are_those_of_the_open_logs() -> None:
