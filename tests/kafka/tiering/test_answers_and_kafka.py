@@ -5,6 +5,7 @@ Hypothesis makes the requests of the fields of their classes. COMPARED_REQUESTS 
 
 import time
 from collections.abc import Iterator
+from random import Random  # noqa: TID251  # seeded
 
 import pytest
 from any_requests import GROUPS, of_groups, of_producers
@@ -12,13 +13,17 @@ from compared_brokers import Side, World, compared_with
 from compared_headers import compare_headers
 from compared_requests import compare_any, compare_frames, compare_lives, known
 from compared_security import compare_acls, compare_as_user, compare_logins
+from compared_writes import AnyRecords, ComparedWrites, make_topics, remove_topics
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
+from local_tiers import Host
 from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER
+from writing_endpoint import WritingEndpoint
 
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 from local_log.formats.record import Codec
+from remote.clock import SystemClock
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DELETE_GROUPS,
@@ -59,6 +64,7 @@ OF_GROUPS = (
     *(HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DELETE_GROUPS),
 )
 FIRST_OF_KAFKA_4 = {FETCH.key: 4, LIST_OFFSETS.key: 1}
+WRITES = 400
 pytestmark = pytest.mark.slow
 
 
@@ -158,3 +164,27 @@ def test_any_client_that_says_who_it_is_is_answered_as_by_a_broker(world: World)
 def test_a_request_with_an_odd_header_is_answered_or_ends_the_connection_as_by_a_broker(world: World) -> None:
     found = compare_headers(world)
     assert min(found.values()) >= 20
+
+
+@oracle
+def test_what_is_written_is_answered_and_kept_as_by_a_broker(world: World) -> None:
+    """The last of the tests, since others compare the topics that there are."""
+    host = Host(settings={}, now=SystemClock().now_ms())
+    random = Random("writes")
+    both, records = ComparedWrites(world.broker, WritingEndpoint(host)), AnyRecords(random, host.now)
+    places = make_topics(both)
+    for step in range(WRITES):
+        made = random.choices((records.sound, records.idempotent, records.odd), (3, 4, 6))[0]()
+        name, number = random.choice(places)
+        version = random.randrange(3, PRODUCE.last + 1)
+        both.produce(name, number, made, version, random.choice((-1, -1, 1, 1, 2)))
+        if step % 40 == 39:
+            both.trim(name, number, random.choice((-1, 0, 1, 10_000, -5)), version % 3)
+    assert both.found == []
+    assert {0, 2, 3, 10, 21, 32, 45, 47, 53, 87, 100} <= both.codes
+    for name, number in places:
+        if name in both.endpoint.tier.topics() and number in both.endpoint.tier.topics()[name].partitions:
+            theirs, ours = both.logs(name, number)
+            assert ours == theirs, (name, number)
+    remove_topics(both)
+    assert both.found == []

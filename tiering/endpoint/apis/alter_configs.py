@@ -86,8 +86,6 @@ def _refusal(one: Any, request_context: RequestContext, context: Context) -> _Pr
         return code, NOT_AUTHORIZED
     if one.resource_type != ConfigResourceType.TOPIC:
         return ErrorCode.INVALID_REQUEST, "the settings of topics can be changed; those of a broker are given when it is started"
-    if not one.resource_name:
-        return ErrorCode.INVALID_REQUEST, "name a topic"
     return None
 
 
@@ -98,6 +96,8 @@ def _of_topic(one: Any, context: Context, changed: _Changed, *, validate_only: b
     after = changed(one, before, context)
     if isinstance(after, tuple):
         return after
+    if not name:
+        return ErrorCode.INVALID_REQUEST, "name a topic"
     try:
         config_with(name, after, tier)
         if topic is None:
