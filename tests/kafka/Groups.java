@@ -17,6 +17,7 @@ import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.errors.WakeupException;
@@ -24,7 +25,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Kafka's own consumers in the group "readers", and its admin client, asked a line at a time. The first word is the endpoint's address.
- *   start NAME TOPIC ...      a member of this name subscribes, reads and commits
+ *   start NAME TOPIC ...      a member of this name subscribes, reads and commits, with the classic protocol
+ *   join NAME TOPIC ...       the same with the consumer protocol; a topic of the form /REGEX/ is a regular expression
  *   shared NAMES PARTITIONS   once all members of these names have partitions, together so many: how many each has
  *   stop NAME ...             the members close; how many records each was given
  *   group                     what is told of the group: its state, and the members' names with the numbers of their partitions
@@ -53,8 +55,8 @@ public class Groups {
 
     private static String answer(String address, String verb, List<String> words) throws Exception {
         switch (verb) {
-            case "start":
-                MEMBERS.put(words.get(0), new Member(address, words.get(0), words.subList(1, words.size())));
+            case "start", "join":
+                MEMBERS.put(words.get(0), new Member(address, verb.equals("join"), words.get(0), words.subList(1, words.size())));
                 MEMBERS.get(words.get(0)).start();
                 return "started";
             case "shared":
@@ -130,18 +132,26 @@ public class Groups {
         volatile long count;
         private boolean isBehind;
 
-        Member(String address, String name, List<String> topics) {
+        Member(String address, boolean isAssignedByBroker, String name, List<String> topics) {
             Map<String, Object> config = new HashMap<>();
             config.put("bootstrap.servers", address);
             config.put("group.id", "readers");
             config.put("client.id", name);
             config.put("enable.auto.commit", false);
             config.put("auto.offset.reset", "earliest");
-            config.put("session.timeout.ms", 6000);
-            config.put("heartbeat.interval.ms", 100);
-            config.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+            if (isAssignedByBroker) {
+                config.put("group.protocol", "consumer");
+            } else {
+                config.put("session.timeout.ms", 6000);
+                config.put("heartbeat.interval.ms", 100);
+                config.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
+            }
             consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-            consumer.subscribe(topics);
+            if (topics.get(0).startsWith("/")) {
+                consumer.subscribe(new SubscriptionPattern(topics.get(0).substring(1, topics.get(0).length() - 1)));
+            } else {
+                consumer.subscribe(topics);
+            }
             setDaemon(true);
         }
 

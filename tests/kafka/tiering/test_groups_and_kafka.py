@@ -23,7 +23,9 @@ from tiering.endpoint.coordinator.opening import offsets_topic
 from tiering.endpoint.hosted_topics import HostedTopics
 
 _CLIENT = Path(__file__).parents[1] / "Groups.java"
-_CONFIG = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=500, offsets_topic_partitions=3)
+_CONFIG = GroupCoordinatorConfig(
+    group_initial_rebalance_delay_ms=500, offsets_topic_partitions=3, consumer_group_heartbeat_interval_ms=100
+)
 TOPICS = ("g-txn", "g-mixed", "g-epochs", "g-trimmed")
 
 
@@ -83,6 +85,13 @@ def test_java_consumers_share_partitions_leave_and_go_on_after_a_restart(world: 
             assert ask(at, "shared", "a", 4) == "4"
             assert "GroupNotEmptyException" in ask(at, "forget")
             assert ask(at, "stop", "a") == "0", "everything was read and committed before"
+            ask(at, "join", "d", *TOPICS)
+            assert ask(at, "shared", "d", 4) == "4", "a group without members takes those of KIP-848, and keeps its offsets"
+            ask(at, "join", "e", "/g-(txn|mixed|epochs|trimmed)/")
+            assert ask(at, "shared", "d,e", 4) == "2 2"
+            assert ask(at, "group") == "Stable uniform d=2@/127.0.0.1 e=2@/127.0.0.1"
+            assert ask(at, "stop", "d", "e") == "0 0"
+            assert (ask(at, "lag"), ask(at, "group")) == (all_read(), "Empty uniform")
             assert ask(at, "forget") == "left"
 
 
