@@ -27,11 +27,11 @@ class MadeTopics:
 
     def __init__(self, **partitions: int) -> None:
         self.made = dict(partitions)
-        self.looked: list[str] = []
+        self.ids: dict[str, str] = {}
+        """Other ids of some of them."""
         self._names: tuple[str, ...] = ()
 
     def look(self, names: Iterable[str]) -> None:
-        self.looked += names
         if set(self._names) != set(self.made):
             self._names = tuple(self.made)
 
@@ -39,7 +39,7 @@ class MadeTopics:
         return self._names
 
     def topic(self, name: str) -> Topic | None:
-        return Topic(id_of(name), self.made[name]) if name in self.made else None
+        return Topic(self.ids.get(name, id_of(name)), self.made[name]) if name in self.made else None
 
     def name_of(self, topic_id: str) -> str | None:
         return next((name for name in self.made if id_of(name) == topic_id), None)

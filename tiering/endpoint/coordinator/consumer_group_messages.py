@@ -88,7 +88,8 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = string(nullable="0+")
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+")
-    classic_member_metadata: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, nullable="0+", default=None, tag=0)
+    classic_member_metadata: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, nullable="0+", tag=0)
+    """Null for a member of the consumer protocol. Kafka's class takes a field that is left out for an empty one, and so do we."""
 
 
 @dataclass(frozen=True, slots=True)

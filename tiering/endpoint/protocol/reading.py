@@ -157,7 +157,7 @@ def _field_reader(spec: FieldSpec, version: int, *, flexible: bool) -> Read:
     if isinstance(spec.type, WireType):
         return _primitive(spec.type, spec.name, nullable=nullable, flexible=flexible)
     read = reader(spec.type, version, flexible=flexible)
-    return _nullable_struct(read, spec.name) if nullable else read
+    return _nullable_struct(read, spec.name, is_tagged=spec.tag is not None) if nullable else read
 
 
 def _primitive(of: WireType, name: str, *, nullable: bool, flexible: bool) -> Read:
@@ -216,10 +216,13 @@ def _array(spec: FieldSpec, version: int, *, nullable: bool, flexible: bool) -> 
     return read
 
 
-def _nullable_struct(read_struct: Read, name: str) -> Read:
+def _nullable_struct(read_struct: Read, name: str, *, is_tagged: bool) -> Read:
+    """Null is a byte below 0, or 0 in a tagged field."""
+
     def read(data: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
         need(data, pos, 1, name)
-        return (None, pos + 1) if data[pos] >= 0x80 else read_struct(data, pos + 1, budget)
+        is_null = not data[pos] if is_tagged else data[pos] >= 0x80
+        return (None, pos + 1) if is_null else read_struct(data, pos + 1, budget)
 
     return read
 

@@ -146,7 +146,8 @@ def _field_writer(spec: FieldSpec, version: int, *, flexible: bool) -> Write:
     if isinstance(spec.type, WireType):
         return _primitive(spec.type, flexible=flexible)
     write = writer(spec.type, version, flexible=flexible)
-    return _nullable_struct(write) if spec.nullable is not None and version in spec.nullable else write
+    is_nullable = spec.nullable is not None and version in spec.nullable
+    return _nullable_struct(write, b"\0" if spec.tag is not None else b"\xff") if is_nullable else write
 
 
 def _primitive(of: WireType, *, flexible: bool) -> Write:
@@ -211,9 +212,9 @@ def _array(spec: FieldSpec, version: int, *, flexible: bool) -> Write:
     return write
 
 
-def _nullable_struct(write_struct: Write) -> Write:
+def _nullable_struct(write_struct: Write, null: bytes) -> Write:
     def write(out: Output, value: Any) -> None:
-        out.buffer += b"\xff" if value is None else b"\x01"
+        out.buffer += null if value is None else b"\x01"
         if value is not None:
             write_struct(out, value)
 

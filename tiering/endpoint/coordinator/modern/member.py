@@ -69,6 +69,7 @@ class ConsumerGroupMember:
             self.regex,
             self.rebalance_timeout_ms,
             self.server_assignor,
+            None,
         )
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerGroupMember":
