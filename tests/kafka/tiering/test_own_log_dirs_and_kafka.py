@@ -1,19 +1,43 @@
 """A broker's log directory, taken over by us, lived in for a while, and given back: the broker starts cleanly on it."""
 
 import json
+import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import real_kafka
+from asked_by_wire import Wire
+from asked_endpoint import Endpoint
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
+from consumer_members import MadeTopics
 from hand_made import batch, record
 
 from local_log.engine.manager.config import ManagerConfig
 from local_log.formats.filenames import TopicPartition
+from remote.clock import RandomIds, SystemClock
 from tiering.cli import main
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
+from tiering.endpoint.protocol.api_keys import CONSUMER_GROUP_HEARTBEAT, FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tiering.endpoint.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from tiering.local_tier.opening import local_tier
 from tiering.local_tier.topics_file import read_topics
 
@@ -38,16 +62,28 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
         for number in range(3_000):
             producer.produce("events", b"%d " % number + bytes(1_000), None, 0)
         producer.flush()
+        admin.create_topics([NewTopic("pairs", 2, 1)])["pairs"].result()
+        with closing(Wire(address)) as wire:
+            one = Asked(wire.ask, "one")
+            one.joins()
+            assert (one.heard().partitions, one.committed(41)) == (2, 0)
     properties = (data / "meta.properties").read_bytes()
     ran = CliRunner().invoke(
         main, ["offload", "--own-log-dir", str(data), "--archive", str(archive), "--topic", "events", "--output", "jsonl"]
     )
     assert (ran.exit_code, [json.loads(line)["action"] for line in ran.stdout.splitlines()]) == (0, ["copied", "copied", "keep"])
     ids = _lives_on(data)
+    two = _coordinates(data, str(ids["pairs"]), one)
     assert (data / "meta.properties").read_bytes() == properties
     assert (data / "tiering-topics.json").exists()
     with real_kafka.broker(tmp_path) as address:
         assert _consumed(address) == [*range(3_000), *range(10_000, 10_000 + OURS)]
+        with closing(Wire(address)) as wire:
+            one.ask = two.ask = wire.ask
+            for member in (one, two, one, two):
+                member.heard()
+            assert (one.partitions, two.partitions, two.committed(43)) == (1, 1, 0), "the members go on with the broker"
+            assert [one.fetched(), two.fetched()] == [42, 43]
     said = (tmp_path / "broker.out").read_text()
     assert "tiering-topics" not in said
     assert "ERROR" not in said
@@ -55,7 +91,77 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     topics = read_topics((data / "tiering-topics.json").read_bytes()).topics
     assert topics["events"].config == {"segment.bytes": "1048576", "compression.type": "producer"}
     after = _lives_on(data)
-    assert (after["events"], set(after)) == (ids["events"], {"events", "__consumer_offsets"}), "the broker has made one more"
+    assert (after["events"], set(after)) == (ids["events"], {"events", "pairs", "__consumer_offsets"})
+
+
+class Asked:
+    """A member of a group of KIP-848 that reads the topic `pairs`; `ask` sends a request to its coordinator."""
+
+    def __init__(self, ask: Any, name: str) -> None:
+        self.ask, self.name, self.epoch = ask, name, 0
+        self.assigned: tuple[TopicPartitions, ...] = ()
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(of.partitions) for of in self.assigned)
+
+    def joins(self) -> None:
+        self.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=("readers",)))
+        self.heard(rebalance_timeout_ms=60_000, subscribed_topic_names=("pairs",))
+
+    def heard(self, **said: Any) -> "Asked":
+        deadline = time.monotonic() + 60
+        while (code := self._heard(**said).error_code) in (14, 15, 16) and time.monotonic() < deadline:
+            time.sleep(0.05)  # the broker is about to coordinate
+        assert code == 0
+        return self
+
+    def _heard(self, **more: Any) -> Any:
+        request = ConsumerGroupHeartbeatRequest("readers", self.name, self.epoch, topic_partitions=self.assigned, **more)
+        found = self.ask(CONSUMER_GROUP_HEARTBEAT, 1, request)
+        if not found.error_code:
+            self.epoch = found.member_epoch
+            self.assigned = self.assigned if found.assignment is None else found.assignment.topic_partitions
+        return found
+
+    def committed(self, offset: int) -> int:
+        request = _commit(self, offset)
+        return int(self.ask(OFFSET_COMMIT, 9, request).topics[0].partitions[0].error_code)
+
+    def fetched(self) -> int:
+        (of,) = self.assigned
+        topic = OffsetFetchRequestTopics("pairs", partition_indexes=of.partitions)
+        asked = OffsetFetchRequestGroup("readers", self.name, self.epoch, (topic,))
+        (group,) = self.ask(OFFSET_FETCH, 9, OffsetFetchRequest(groups=(asked,))).groups
+        return int(group.topics[0].partitions[0].committed_offset)
+
+
+def _coordinates(data: Path, topic_id: str, one: Asked) -> Asked:
+    """Goes on with the broker's group: a member joins, and gets one of the partitions of the other one."""
+    endpoint = Endpoint(None, None)
+    tier = local_tier(ManagerConfig(log_dirs=(str(data),), initial_task_delay_ms=0), lambda topic: SETTINGS)
+    tier.start()
+    topics = MadeTopics(pairs=2)
+    topics.ids["pairs"] = topic_id
+    config = GroupCoordinatorConfig(consumer_group_assignment_interval_ms=0)
+    groups = GroupCoordinator(config, OffsetsTopic.of(tier, config), SystemClock(), RandomIds(), endpoint.said.append, topics)
+    groups.load()
+    endpoint.context = replace(endpoint.context, groups=groups)
+    one.ask, two = endpoint.ask, Asked(endpoint.ask, "two")
+    assert (one.heard().partitions, one.fetched()) == (2, 41)
+    two.joins()
+    for member in (one, one, two):
+        member.heard()
+    assert (one.partitions, two.partitions) == (1, 1)
+    groups.commit_offsets(_commit(one, 42), 9)
+    assert (tier.stop(), endpoint.said) == ((), [])
+    return two
+
+
+def _commit(member: Asked, offset: int) -> OffsetCommitRequest:
+    partitions = (OffsetCommitRequestPartition(member.assigned[0].partitions[0], offset),)
+    topic = OffsetCommitRequestTopic("pairs", member.assigned[0].topic_id, partitions)
+    return OffsetCommitRequest("readers", member.epoch, member.name, topics=(topic,))
 
 
 def _lives_on(data: Path) -> dict[str, str | None]:
