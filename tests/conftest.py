@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import fast_java
+import forked_python
 import memory
 import pytest
 import quick
@@ -190,10 +191,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture: every Java of Spark's is one that starts soon, also those of processes that a test starts."""
+    """Before any fixture: every Java and Python of Spark's starts soon, also those of processes that a test starts."""
     if item.get_closest_marker("spark") and "JAVA_TOOL_OPTIONS" not in os.environ:
         with TemporaryDirectory() as folder:
             os.environ |= fast_java.spark_environment(Path(folder))
+        os.environ["PYSPARK_PYTHON"] = forked_python.shared().path
 
 
 @pytest.fixture(scope="session")

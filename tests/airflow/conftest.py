@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import fast_java
+import forked_python
 import pytest
 from airflow_home import IS_THERE, Airflow, Run, home, needs_airflow
 from golden_logs import broker_logs
@@ -29,10 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def start_airflow(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Airflow]]:
     """Starts processes of Airflow's, each with a home of its own; they know the S3 server, and a Spark that starts soon."""
     running = []
-    java = fast_java.spark_environment(tmp_path_factory.mktemp("spark"))
+    spark = fast_java.spark_environment(tmp_path_factory.mktemp("spark")) | {"PYSPARK_PYTHON": forked_python.shared().path}
 
     def start() -> Airflow:
-        running.append(Airflow({**home(OWN), **java}))
+        running.append(Airflow({**home(OWN), **spark}))
         return running[-1]
 
     yield start
@@ -65,12 +66,16 @@ def connection() -> Callable[..., dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def dag_run(airflow: Airflow, connection: Callable[..., dict[str, str]]) -> Runs:
-    """`dag_run(dag, url, param=value)`: runs a DAG against an archive. A name in capitals is a variable of the environment."""
+    """`dag_run(dag, url, param=value)`: runs a DAG against an archive. A name in capitals is a variable of the environment.
+
+    Its commands are forks of a process that has loaded what they load.
+    """
+    python = forked_python.shared().path
 
     def run(dag: str, url: str, *, at: str | None = None, retries: int = 0, logs: Path | None = None, **params: Any) -> Run:
         where = {"TIERING_LOG_DIRS": str(logs)} if logs is not None else {}
         where |= {name: value for name, value in params.items() if name.isupper()}
         conf = {name: value for name, value in params.items() if not name.isupper()}
-        return airflow.run(dag, conf, at=at, retries=retries, **where, **connection(url))
+        return airflow.run(dag, conf, at=at, retries=retries, python=python, **where, **connection(url))
 
     return run

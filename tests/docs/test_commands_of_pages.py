@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from airflow_home import home, needs_airflow
-from forked_tiering import forking
+from forked_python import shared
 from pages import ROOT, Block, blocks, commands, pages
 from reader import follow
 
@@ -35,10 +35,9 @@ def quickstarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def tiering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def tiering() -> str:
     """The script `tiering` of all pages but the quickstart, which starts each command as its reader does."""
-    with forking(tmp_path_factory.mktemp("tiering")) as script:
-        yield script
+    return shared().tiering
 
 
 @pytest.fixture

@@ -122,7 +122,9 @@ def test_a_job_runs_as_a_command_on_a_machine_without_java_and_says_nothing_else
 ) -> None:
     command = [sys.executable, "-m", "spark_jobs.jobs.backfill", "--master", "local[2]", "--archive", archive]
     command += ["--to", (bare / "out").as_uri(), "--topic", "g-epochs"]
-    ran = subprocess.run(command, env=environment(), cwd=bare, capture_output=True, text=True, timeout=200)
+    ran = subprocess.run(
+        command, env=environment(PYSPARK_PYTHON=sys.executable), cwd=bare, capture_output=True, text=True, timeout=200
+    )
     assert (ran.returncode, DAEMON_S.sub("", ran.stderr)) == (0, "")
     assert json.loads(ran.stdout)["rows"] == 2100
     rows = [row for file in (bare / "out").rglob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]

@@ -40,6 +40,8 @@ def main() -> None:
         dag = load().dags[asked["dag"]]  # anew, as every task's process does: a task that has run holds no templates any more
         for task in dag.tasks:
             _hurry(task, asked["retries"])
+            if asked["python"] is not None:
+                _set_python(task, asked["python"])
         at = {} if asked["at"] is None else dict.fromkeys(("logical_date", "run_after"), datetime.fromisoformat(asked["at"]))
         run = dag.test(run_conf=asked["conf"], **at)
         for name in asked["environment"]:
@@ -56,6 +58,16 @@ def _hurry(task: Any, retries: int) -> None:
         changed["poke_interval"] = 0.2
     for name, value in changed.items():
         setattr(task, name, value)
+
+
+def _set_python(task: Any, python: str) -> None:
+    """Has it run its command, if it is one, by this Python."""
+    from tiering.airflow.command_operator import CommandOperator
+
+    if task.is_mapped and issubclass(task.operator_class, CommandOperator):
+        task.partial_kwargs["python"] = python
+    elif isinstance(task, CommandOperator):
+        task.python = python
 
 
 def _ended(dag_id: str, run: Any) -> dict[str, Any]:

@@ -90,14 +90,18 @@ class Airflow:
             )  # fmt: skip
         self.loaded: dict[str, Any] = self._answer()
 
-    def begin(self, dag: str, conf: Mapping[str, Any], *, at: str | None = None, retries: int = 3, **environment: str) -> None:
-        """Has a DAG run; `ended` waits for it."""
+    def begin(
+        self, dag: str, conf: Mapping[str, Any], *, at: str | None = None, retries: int = 3, python: str | None = None,
+        **environment: str,
+    ) -> None:  # fmt: skip
+        """Has a DAG run; `ended` waits for it. `python`: what runs the commands of its tasks; None for Airflow's own."""
         assert self.process.stdin is not None
         asked = {
             "dag": dag,
             "conf": conf,
             "at": at,
             "retries": retries,
+            "python": python,
             "environment": environment,
             "seen": self.log.stat().st_size,
         }
@@ -111,9 +115,12 @@ class Airflow:
         told = [line for line in lines if not line.startswith("20") or "[error" in line or "tiering.airflow" in line]
         return Run(**answer["run"], log="\n".join(told))
 
-    def run(self, dag: str, conf: Mapping[str, Any], *, at: str | None = None, retries: int = 3, **environment: str) -> Run:
+    def run(
+        self, dag: str, conf: Mapping[str, Any], *, at: str | None = None, retries: int = 3, python: str | None = None,
+        **environment: str,
+    ) -> Run:  # fmt: skip
         """Runs a DAG, with `at` as its logical date and these variables beside those of the process."""
-        self.begin(dag, conf, at=at, retries=retries, **environment)
+        self.begin(dag, conf, at=at, retries=retries, python=python, **environment)
         return self.ended()
 
     def _answer(self) -> dict[str, Any]:

@@ -8,5 +8,7 @@ SECONDS_MAX = 250
 
 
 def environment(**more: str) -> dict[str, str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK")) or name == "PYSPARK_PYTHON"
+    }
     return {**env, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")]), **more}
