@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from archive_fakes import SleptClock
 from asked_endpoint import Endpoint
 from golden_logs import live, partitions
 from kafka_judge import oracle
+from logs_to_archive import copy_of
+from own_endpoint import OwnEndpoint
 from served_endpoint import served
 from tiered_worlds import World
 
+from local_log.engine.manager.config import ManagerConfig
 from local_log.log_reader import LogReader
 from remote.clock import RandomIds
 from tiering.endpoint.apis.producers import EXPIRATION_MS
@@ -24,6 +28,7 @@ from tiering.endpoint.fetch_sessions.contexts import FetchContext, FullFetch, In
 from tiering.endpoint.fetch_sessions.manager import FetchManager, NameOf
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.settings import FETCH_MAX_BYTES, SETTINGS
+from tiering.local_tier.opening import local_tier
 from tiering.read.tiered_log import Isolation
 
 _CLIENT = Path(__file__).parents[1] / "ConsumeAll.java"
@@ -49,11 +54,9 @@ def fetches() -> RecordingFetches:
     return RecordingFetches(FetchSessionCache(RandomIds()))
 
 
-@pytest.fixture(scope="module")
-def ask(world: World, fetches: RecordingFetches) -> Iterator[Ask]:
+@contextmanager
+def client(endpoint: Endpoint) -> Iterator[Ask]:
     """The words that the client answers; the endpoint has said nothing at the end."""
-    endpoint = Endpoint(world.folders["some archived dropped"], world.store)
-    endpoint.context = replace(endpoint.context, fetches=fetches)
     with served(endpoint) as (host, port):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with real_kafka.program(_CLIENT, arguments=(f"{host}:{port}",), **pipes) as client:
@@ -72,17 +75,45 @@ def ask(world: World, fetches: RecordingFetches) -> Iterator[Ask]:
     assert endpoint.said == []
 
 
+@pytest.fixture(scope="module")
+def ask(world: World, fetches: RecordingFetches) -> Iterator[Ask]:
+    endpoint = Endpoint(world.folders["some archived dropped"], world.store)
+    endpoint.context = replace(endpoint.context, fetches=fetches)
+    with client(endpoint) as asked:
+        yield asked
+
+
+def expected(world: World, partition: str, isolation: Isolation) -> list[str]:
+    """The digest of all records, and their offsets."""
+    want, digest, offsets = world.log("local alone", partition), hashlib.sha256(), []
+    for batch in want.read(want.log_start_offset, isolation=isolation):
+        for record in batch.to_pylist():
+            digest.update(f"{record['timestamp']} ".encode() + (record["key"] or b"") + (record["value"] or b""))
+            offsets.append(str(record["offset"]))
+    assert len(offsets) == live(partition)[f"{isolation}_count"]
+    return [digest.hexdigest(), *offsets]
+
+
 @oracle
 @pytest.mark.parametrize("isolation", list(Isolation))
 def test_a_consumer_is_given_every_record_of_every_topic(ask: Ask, world: World, isolation: Isolation) -> None:
     for partition in partitions():
-        want, digest, offsets = world.log("local alone", partition), hashlib.sha256(), []
-        for batch in want.read(want.log_start_offset, isolation=isolation):
-            for record in batch.to_pylist():
-                digest.update(f"{record['timestamp']} ".encode() + (record["key"] or b"") + (record["value"] or b""))
-                offsets.append(str(record["offset"]))
-        assert len(offsets) == live(partition)[f"{isolation}_count"]
-        assert ask("consume", partition[:-2], isolation) == [digest.hexdigest(), *offsets], partition
+        assert ask("consume", partition[:-2], isolation) == expected(world, partition, isolation), partition
+
+
+@oracle
+def test_a_consumer_is_given_every_record_of_a_directory_that_was_a_broker_s_and_is_ours(world: World, tmp_path: Path) -> None:
+    config = ManagerConfig(log_dirs=(str(copy_of(world.folders["local alone"], tmp_path / "ours")),), cleaner_enable=False)
+    tier = local_tier(config, lambda topic: {"retention.ms": "-1"})
+    tier.start()
+    try:
+        with client(OwnEndpoint(tier)) as asked:
+            for partition in partitions():
+                for isolation in Isolation:
+                    found = asked("consume", partition[:-2], isolation)
+                    assert found == expected(world, partition, isolation), partition
+    finally:
+        assert tier.stop() == ()
 
 
 @oracle
