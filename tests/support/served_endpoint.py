@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,25 +12,31 @@ from asked_endpoint import Endpoint
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.broker_server import OWN_THREADS
 from tiering.endpoint.brokers.live_brokers import Broker, alone
+from tiering.endpoint.fetch_loop.loading import answer_ready
+from tiering.endpoint.fetch_loop.loop import AnswerReady
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.server import Server
 from tiering.endpoint.transport import listen
 
+Load = Callable[[], AnswerReady | None]
+
 
 @contextmanager
-def served(endpoint: Endpoint, of: Listener = PLAINTEXT, **limits: int) -> Iterator[tuple[str, int]]:
-    """The endpoint on a free port; it is stopped, and has ended, after the block."""
+def served(
+    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load = answer_ready, **limits: int
+) -> Iterator[tuple[str, int]]:
+    """The endpoint on a free port, with the compiled loop that `load` gives; it is stopped, and has ended, after the block."""
     listener = listen("127.0.0.1", 0)
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()
     config = SocketServerConfig(**limits)
     with ThreadPoolExecutor(config.threads + OWN_THREADS) as pool:
-        server = Server(context, config, pool, endpoint.said.append, of)
+        server = Server(context, config, pool, endpoint.said.append, of, load_loop=load)
 
         async def run() -> None:
             loops.append(asyncio.get_running_loop())
-            ready.set()
+            loops[0].call_soon(ready.set)  # when what is loaded already is in use
             await server.serve(listener)
 
         loops: list[asyncio.AbstractEventLoop] = []

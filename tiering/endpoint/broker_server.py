@@ -22,6 +22,7 @@ from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.ending import left_behind, pools
+from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
 from tiering.endpoint.hosted_logs import HostedLogs
@@ -41,8 +42,9 @@ from tiering.wiring import CACHE_BYTES_MAX, Tiers, log_dir, open_reading, open_t
 if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
     from tiering.local_tier.local_tier import LocalTier
 
-OWN_THREADS: Final = 3
-"""To look at logs that fetches wait for, for what is due in groups, and to stop: a store that hangs holds up none but itself."""
+OWN_THREADS: Final = 4
+"""To look at logs that fetches wait for, for what is due in groups, to load the compiled loop, and to stop: a store that hangs
+holds up none but itself."""
 READ_AHEAD_THREADS: Final = 4
 AHEAD_BYTES_MAX: Final = 32 << 20
 """What all look-ups by time together have requested ahead; fetches have the chunk cache."""
@@ -143,7 +145,7 @@ def broker_server(  # what it opens, in order, reads best in one place
             # These have limits of their own, so that who is denied much, or sends what is no request, hides nothing else.
             closings, audit = Reports(say, CLOCK), Reports(say, CLOCK)
             context = replace(context, users=of.users, audit=audit, local_tier=local_tier)
-            server = Server(context, network, pool, closings, of, lifecycle.stop)
+            server = Server(context, network, pool, closings, of, lifecycle.stop, answer_ready)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
             listener.close()

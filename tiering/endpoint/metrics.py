@@ -114,10 +114,14 @@ class EndpointMetrics:
     def sent(self, asked: Asked, answered_s: float, now_s: float) -> None:
         """Its answer, which was there at `answered_s`, is sent."""
         api, version, size, began_s = asked
-        of_api = self.apis.get(api)
-        if of_api is None:
-            of_api = self.apis[api] = ApiMetrics()
-        of_api.add(version, _tuple(RequestTimes, (size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000)))
+        self.of(api).add(version, _tuple(RequestTimes, (size, (now_s - began_s) * 1000, (now_s - answered_s) * 1000)))
+
+    def of(self, api: str) -> ApiMetrics:
+        """Those of one API; for the thread that sends answers."""
+        found = self.apis.get(api)
+        if found is None:
+            found = self.apis[api] = ApiMetrics()
+        return found
 
     def failed(self, api: str, error_codes: Iterable[int]) -> None:
         """The codes in an answer, each of a partition, a group or whatever else was asked for."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from local_log.batch_file import BatchFile
 from local_log.checked_files import CheckedFiles
 from local_log.errors import LogError
 from local_log.file_range import FileRange, size_of
@@ -95,6 +96,10 @@ class Reads:
                 break
             following = max(following, file.next_offset)
         return Batches(parts, size, None, following if parts else offset)
+
+    def file_at_once(self, log: TieredLog, offset: int) -> BatchFile | None:
+        """The file that `read_at_once` reads an offset from, by the same thread; None if it is in none. Raises LogError."""
+        return self._recent.batch_file(log, offset)
 
     def forget_recent(self) -> None:
         """Closes the files that `read_at_once` has left open; to be called every second, by the same thread."""

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -26,13 +27,14 @@ from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.channel import KafkaChannel, channel_of
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
-from tiering.endpoint.metrics import Asked
+from tiering.endpoint.fetch_loop.loop import AnswerReady
+from tiering.endpoint.fetches_at_once import FetchesAtOnce
 from tiering.endpoint.network.actions import Action, Close, Id, Pause
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.socket_server import SocketServer
-from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.server_status import ServerStatus
 from tiering.endpoint.settings import FETCH_MAX_BYTES
-from tiering.endpoint.transport import SMALL_BYTES, peer_of
+from tiering.endpoint.transport import peer_of
 
 AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
@@ -44,18 +46,6 @@ DRAINED_S = 0.01
 
 
 _Found = list[Any] | Waits | Later | Throttled | Authentication
-
-
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
-    """How a server is at one moment."""
-
-    connections: int
-    memory_bytes: int
-    """Of all requests and answers."""
-    moved_s: float
-    """When its loop last went round, by a monotonic clock."""
-    is_stopping: bool
 
 
 @dataclass(slots=True)
@@ -70,12 +60,15 @@ class Server:
     listener: Listener = PLAINTEXT
     on_stop: Callable[[], object] = lambda: None
     """Called when it begins to stop, on one of the threads of `pool`."""
+    load_loop: Callable[[], AnswerReady | None] = lambda: None
+    """Loads the compiled loop for fetches, on one of the threads of `pool`, if there is one."""
     _core: SocketServer = field(init=False)
     _channels: dict[int, KafkaChannel] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _known_fetches: KnownFetches = field(default_factory=dict)
+    _fetches: FetchesAtOnce = field(init=False)
     _is_handling: bool = False
     _moved_s: float = 0
     _delayed: DelayedFetches = field(init=False)
@@ -88,6 +81,7 @@ class Server:
         self._core = SocketServer(self.config)
         self._at_once = replace(self.context, may_wait=False)
         self._delayed = DelayedFetches(self.context.logs, self.pool, self._ask_again)
+        self._fetches = FetchesAtOnce(self._core, self._at_once, self._send, self._received, self._receive)
 
     async def serve(self, listener: socket.socket) -> None:
         """Until `stop`, or SIGTERM or SIGINT on the main thread; then answers what has been asked, and ends."""
@@ -97,6 +91,8 @@ class Server:
                 self._loop.add_signal_handler(number, self.stop)
         acceptor = Acceptor(self._loop, listener, self._take, self.context.report)
         acceptor.start()
+        if self.context.quotas is None:
+            self.pool.submit(self._load_loop)
         self._tick_groups()
         try:
             while not self._stopping.is_set():
@@ -104,6 +100,7 @@ class Server:
         finally:
             acceptor.close()
         await self._drain()
+        self._fetches.end(self._loop)
 
     @property
     def status(self) -> ServerStatus:
@@ -120,6 +117,7 @@ class Server:
             await asyncio.wait_for(self._stopping.wait(), TICK_S)
         except TimeoutError:
             self.context.reads.forget_recent()
+            self._fetches.tick()
             self._do(self._core.tick(self._now_ms()))
             self._handle_all()  # what is closed may have made room
 
@@ -154,9 +152,31 @@ class Server:
             accepted.close()
             return
         self._channels[channel.number] = channel
-        self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
         authenticates = self.listener.authenticates
         self._do(self._core.accepted(channel.number, address[0], self._now_ms(), authenticates=authenticates))
+        if channel.number in self._channels:
+            self._watch(channel)
+
+    def _watch(self, channel: KafkaChannel) -> None:
+        if not self._fetches.watches(channel):
+            self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
+
+    def _unwatch(self, channel: KafkaChannel) -> None:
+        if not self._fetches.unwatches(channel):
+            self._loop.remove_reader(channel.transport.socket.fileno())
+
+    def _load_loop(self) -> None:
+        loaded = self.load_loop()
+        if loaded is not None:
+            with suppress(RuntimeError):  # it has ended meanwhile
+                self._loop.call_soon_threadsafe(self._begin_loop, loaded)
+
+    def _begin_loop(self, loaded: AnswerReady) -> None:
+        if not self._stopping.is_set():
+            self._fetches.begin(loaded, self._loop)
+            for channel in self._channels.values():
+                if self._loop.remove_reader(channel.transport.socket.fileno()):  # else it is paused
+                    self._watch(channel)
 
     def _receive(self, channel: KafkaChannel) -> None:
         try:
@@ -173,7 +193,10 @@ class Server:
         if not data:
             self._gone(channel)
             return
-        if not self._answers_at_once(channel, data):
+        self._received(channel, data)
+
+    def _received(self, channel: KafkaChannel, data: bytes) -> None:
+        if not self._fetches.answers(channel, data):
             self._do(self._core.received(channel.number, data, self._now_ms()))
             self._handle_all()
 
@@ -186,30 +209,6 @@ class Server:
         self._wait_to_write(channel, wait=False)
         if channel.is_known_by_handshake(self.listener):
             self._core.authenticated(channel.number)
-        return True
-
-    def _answers_at_once(self, channel: KafkaChannel, data: bytes) -> bool:
-        """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
-        frame, began_s = self._core.at_once(channel.number, data), monotonic()
-        if frame is None or not (channel.authenticator is None or channel.is_authenticated(frame)):
-            return False
-        answer = channel.fetches.answer(frame, channel.connection, self._at_once)
-        if answer is None:
-            return False
-        parts, size, version = answer
-        asked, answered_s = Asked(FETCH.name, version, len(frame), began_s), monotonic()
-        sent = channel.transport.send_at_once(parts) if size <= SMALL_BYTES else 0
-        now_s = monotonic()
-        if sent == size:
-            self._core.answered_at_once(channel.number, int(now_s * 1000))
-            self.context.metrics.sent(asked, answered_s, now_s)
-            return True
-        self._core.begin_at_once(channel.number, len(frame), int(now_s * 1000))
-        channel.asked, channel.answered_s = asked, answered_s
-        channel.send = self._core.answered(channel.number, parts)
-        assert channel.send is not None
-        channel.send.advance(sent)
-        self._send(channel)
         return True
 
     def _handle_all(self) -> None:
@@ -362,6 +361,7 @@ class Server:
         if channel.number in self._channels:
             channel.throttle_ms = 0
             self._do(self._core.sent(channel.number, self._now_ms()))
+            self._fetches.arm(channel)
             self._handle_all()
 
     def _wait_to_write(self, channel: KafkaChannel, *, wait: bool) -> None:
@@ -380,9 +380,9 @@ class Server:
                     self.report(f"closed the connection of {peer_of(channel.transport.socket)}: {action.reason}")
                 self._drop(channel)
             elif isinstance(action, Pause):
-                self._loop.remove_reader(channel.transport.socket.fileno())
+                self._unwatch(channel)
             else:
-                self._loop.add_reader(channel.transport.socket.fileno(), self._receive, channel)
+                self._watch(channel)
 
     def _gone(self, channel: KafkaChannel) -> None:
         self._core.closed(channel.number)
@@ -390,7 +390,7 @@ class Server:
         self._handle_all()
 
     def _drop(self, channel: KafkaChannel) -> None:
-        self._loop.remove_reader(channel.transport.socket.fileno())
+        self._unwatch(channel)
         self._wait_to_write(channel, wait=False)
         channel.transport.socket.close()
         del self._channels[channel.number]

@@ -7,7 +7,7 @@ from typing import Final
 from remote.clock import Stopwatch, stopwatch
 from tiering.agent.http.guard import Guard
 from tiering.agent.http.server import HttpServer, Page, Pages
-from tiering.endpoint.server import ServerStatus
+from tiering.endpoint.server_status import ServerStatus
 from tiering.endpoint.settings import HTTP_ADDRESS, HTTP_NAMES, Settings
 from tiering.metrics.endpoint_values import EndpointView, endpoint_values
 from tiering.metrics.exposition import CONTENT_TYPE, exposition

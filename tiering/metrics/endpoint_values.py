@@ -8,7 +8,7 @@ from tiering.endpoint.broker_server import BrokerServer
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, RequestTimes
 from tiering.endpoint.network.config import SocketServerConfig
-from tiering.endpoint.server import ServerStatus
+from tiering.endpoint.server_status import ServerStatus
 from tiering.metrics import endpoint_series as of
 from tiering.metrics.series import FETCH_BYTES, FETCH_ERRORS, FETCH_REQUESTS, Series
 from tiering.metrics.values import Samples

@@ -36,15 +36,17 @@ KnownFetches = dict[int, "RepeatedFetch"]
 
 
 class Answer(NamedTuple):
-    """The parts of an answer of `size` bytes, to a request of a version."""
+    """The parts of an answer of `size` bytes, to a request of a version, which is `fetch` from an offset on."""
 
     parts: list[Any]
     size: int
     version: int
+    fetch: "RepeatedFetch"
+    offset: int
 
 
-class _Seen(NamedTuple):
-    """A log, and what it says of itself."""
+class Seen(NamedTuple):
+    """A log, and what it says of itself; None for one that cannot be answered for at once."""
 
     log: TieredLog | None
     start: int
@@ -52,7 +54,7 @@ class _Seen(NamedTuple):
     leader_epoch: int
 
 
-_NOTHING: Final = _Seen(None, 0, 0, NO_EPOCH)
+_NOTHING: Final = Seen(None, 0, 0, NO_EPOCH)
 
 
 class RepeatedFetches:
@@ -100,16 +102,19 @@ class RepeatedFetch:
     def __init__(self, header: RequestHeader, message: FetchRequest, frames: RequestFrames, bytes_max: int) -> None:
         (topic,) = message.topics
         (asked,) = topic.partitions
-        self._header, self._version = header, header.version
+        self._header, self.version = header, header.version
         self._size, self._unpack, self._same = frames.layout.size, frames.layout.unpack, frames.same
         self._name = None if header.version >= TOPIC_IDS_SINCE else topic.topic
         self._session_id, self._asked = message.session_id, asked
         self._id, self._number, self._epoch = topic.topic_id, asked.partition, max(NO_EPOCH, asked.current_leader_epoch)
-        self._max_bytes = max(0, min(asked.partition_max_bytes, message.max_bytes, bytes_max))
-        self._min_bytes = min(message.min_bytes, message.max_bytes, bytes_max)
+        self.max_bytes: Final = max(0, min(asked.partition_max_bytes, message.max_bytes, bytes_max))
+        self.min_bytes: Final = min(message.min_bytes, message.max_bytes, bytes_max)
+        self.alike: Final = frames.alike
+        self.offset_at: Final = frames.offset_at
         answer = FetchableTopicResponse(topic.topic, topic.topic_id, (PartitionData(asked.partition),))
-        response = ResponseFrames(header, message.session_id, answer)
-        self._head, self._tail, self._tail_size = response.head, response.tail, sum(map(len, response.tail))
+        self.response: Final = ResponseFrames(header, message.session_id, answer)
+        self._tail_size = sum(map(len, self.response.tail))
+        self._head, self._tail = self.response.head, self.response.tail
         self._seen = _NOTHING
 
     def is_like(self, frame: bytes) -> bool:
@@ -124,16 +129,14 @@ class RepeatedFetch:
         if values[::2] != self._same or context.quotas is not None:
             return None
         context.look()
-        name = self._name or context.logs.name_of(self._id)
-        if name is None or not (context.acls is None or self._is_authorized(name, connection, context)):
-            return None
-        log, start, end, _ = self._look(name, context)
-        offset, max_bytes = values[-2], self._max_bytes
+        name, (log, start, end, _) = self.look(connection, context)
+        offset, max_bytes = values[-2], self.max_bytes
         if log is None or not start <= offset < end:
             return None
         batches = context.reads.read_at_once(log, offset, max_bytes, one_at_least=True)
         size = batches.size
-        if not size or (size < self._min_bytes and (max_bytes < self._min_bytes or batches.next_offset >= end)):
+        min_bytes = self.min_bytes
+        if not size or (size < min_bytes and (max_bytes < min_bytes or batches.next_offset >= end)):
             return None
         if self._session_id:
             asked = Wanted(name, self._id, replace(self._asked, fetch_offset=offset))
@@ -141,14 +144,22 @@ class RepeatedFetch:
                 return None
         context.metrics.fetched(name, 1, 0, size)
         head, tail = self._head(values[1], end, start, size), self._tail
-        return _tuple(Answer, ([head, *batches.parts, *tail], len(head) + size + self._tail_size, self._version))
+        whole = len(head) + size + self._tail_size
+        return _tuple(Answer, ([head, *batches.parts, *tail], whole, self.version, self, offset))
+
+    def look(self, connection: ConnectionContext, context: Context) -> tuple[str, Seen]:
+        """The topic's name and the log, if the client may read it, it can be read at once and this process leads it."""
+        name = self._name or context.logs.name_of(self._id)
+        if name is None or not (context.acls is None or self._is_authorized(name, connection, context)):
+            return "", _NOTHING
+        return name, self._look(name, context)
 
     def _is_authorized(self, name: str, connection: ConnectionContext, context: Context) -> bool:
         request_context = RequestContext(self._header, connection)
         return is_authorized(context, request_context, Operation.READ, ResourceType.TOPIC, name, is_told=False)
 
-    def _look(self, name: str, context: Context) -> _Seen:
-        """The log, if it can be read at once, this process leads it and the client knows its leader epoch."""
+    def _look(self, name: str, context: Context) -> Seen:
+        """The same also if the client knows the log's leader epoch."""
         topic = context.logs.recent(name)
         log = None if topic is None else topic.partitions.get(self._number)
         if topic is None or log is None or not context.cluster.live.leads(name, self._number):
@@ -160,10 +171,10 @@ class RepeatedFetch:
         return seen if is_asked and self._epoch in (NO_EPOCH, seen.leader_epoch) else _NOTHING
 
 
-def _seen_of(log: TieredLog) -> _Seen:
+def _seen_of(log: TieredLog) -> Seen:
     """Of a log that does not change and is measured."""
     if log.local is None or log.local.is_measured:
-        return _Seen(log, log.log_start_offset, log.end_offset(), leader_epoch_of(log))
+        return Seen(log, log.log_start_offset, log.end_offset(), leader_epoch_of(log))
     return _NOTHING
 
 

@@ -70,6 +70,11 @@ class SaslAuthenticator:
     _server: SaslServer | None = None
     _has_bare_tokens: bool = False
 
+    @property
+    def is_final(self) -> bool:
+        """Whether it is known who the client is, for as long as its connection lasts."""
+        return self._state is _State.COMPLETE and self._expires_ms is None
+
     def takes(self, frame: bytes) -> bool:
         """Whether the request is for `receive`. Raises SaslFailed if it is no longer known who the client is (KIP-368)."""
         if self._state is not _State.COMPLETE:

@@ -130,10 +130,19 @@ class SocketServer:
         That is if no other request has its turn first, and there is memory. Say what came of it: `answered_at_once` when it is
         answered and all of the answer sent, `begin_at_once` when there is an answer to be sent, else `received` with the data.
         """
-        one = self._connections[connection]
-        if one.state is not State.RECEIVING or len(one.receive) or self._ready or self._again or not self._pool.has_room:
+        if not (self.may_answer_at_once and self.is_idle(connection)):
             return None
         return data[SIZE_BYTES:] if int.from_bytes(data[:SIZE_BYTES], "big") == len(data) - SIZE_BYTES else None
+
+    @property
+    def may_answer_at_once(self) -> bool:
+        """Whether no request has its turn before one that comes now, and there is memory."""
+        return not (self._ready or self._again) and self._pool.has_room
+
+    def is_idle(self, connection: Id) -> bool:
+        """Whether the connection's requests are all answered, and nothing of another one has come."""
+        one = self._connections[connection]
+        return one.state is State.RECEIVING and not len(one.receive)
 
     def answered_at_once(self, connection: Id, now_ms: int) -> None:
         """A request came, was answered, and all of the answer was sent."""

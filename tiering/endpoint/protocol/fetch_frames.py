@@ -19,6 +19,8 @@ from tiering.endpoint.protocol.writing import write_uvarint
 LOG_START_OFFSET_SINCE: Final = 5
 _CORRELATION_ID, _EPOCH, _OFFSET = "i", "i", "q"
 _INT32: Final = Struct(">i")
+_INT64_BYTES: Final = 8
+_SAME_WITHOUT_SESSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,19 @@ class RequestFrames:
 
     layout: Struct
     same: tuple[bytes, ...]
+
+    @property
+    def alike(self) -> bytes | None:
+        """Such a frame with its size, and zeros where it changes; None for one of a session, where more than one field does."""
+        if len(self.same) > _SAME_WITHOUT_SESSION:
+            return None
+        before, between, after = self.same
+        return _INT32.pack(self.layout.size) + before + bytes(_INT32.size) + between + bytes(_INT64_BYTES) + after
+
+    @property
+    def offset_at(self) -> int:
+        """Where the offset is in `alike`."""
+        return 2 * _INT32.size + len(self.same[0]) + len(self.same[1])
 
 
 def request_frames(frame: bytes, header: RequestHeader, message: FetchRequest) -> RequestFrames | None:
@@ -51,28 +66,33 @@ def request_frames(frame: bytes, header: RequestHeader, message: FetchRequest) -
 class ResponseFrames:
     """Answers to fetches of one partition, of a session or of none, which have no error and some batches."""
 
-    __slots__ = ("_begin", "_end", "_is_flexible", "_pack", "_size", "tail")
+    __slots__ = ("_begin", "_end", "_pack", "_size", "is_flexible", "tail")
 
     def __init__(self, header: RequestHeader, session_id: int, topic: FetchableTopicResponse) -> None:
         written, other = (_answer(header, session_id, topic, offset) for offset in (0, -1))
         (start, end), head = _differences(written[0], other[0])[0], written[0]
         self.tail: tuple[bytes, ...] = tuple(written[2:])
         """What comes after the batches, if anything."""
-        self._is_flexible = header.api.is_flexible(header.version)
-        length = 1 if self._is_flexible else _INT32.size
+        self.is_flexible = header.api.is_flexible(header.version)
+        """Whether the size of the batches is a varint, to which one is added, instead of an int32."""
+        length = 1 if self.is_flexible else _INT32.size
         self._begin, self._end = head[8:start], head[end:-length]
-        self._size = len(head) - _INT32.size - self._is_flexible + sum(map(len, self.tail))
-        self._pack = Struct(f">ii{len(self._begin)}sqqq{len(self._end)}s{'' if self._is_flexible else 'i'}").pack
+        self._size = len(head) - _INT32.size - self.is_flexible + sum(map(len, self.tail))
+        self._pack = Struct(f">ii{len(self._begin)}sqqq{len(self._end)}s{'' if self.is_flexible else 'i'}").pack
 
     def head(self, correlation_id: int, high_watermark: int, log_start_offset: int, size: int) -> bytes:
         """What comes before so many bytes of batches."""
         watermark, start, end = high_watermark, log_start_offset, self._end
-        if not self._is_flexible:
+        if not self.is_flexible:
             return self._pack(self._size + size, correlation_id, self._begin, watermark, watermark, start, end, size)
         length = bytearray()
         write_uvarint(length, size + 1)
         whole = self._size + len(length) + size
         return self._pack(whole, correlation_id, self._begin, watermark, watermark, start, end) + length
+
+    def before_size(self, high_watermark: int, log_start_offset: int) -> bytes:
+        """What comes before the size of the batches, without the size of the frame and the correlation id, which begin it."""
+        return self.head(0, high_watermark, log_start_offset, 0)[: -1 if self.is_flexible else -_INT32.size]
 
 
 def _written(header: RequestHeader, message: FetchRequest) -> bytes:

@@ -20,7 +20,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchReques
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
-from tiering.endpoint.server import ServerStatus
+from tiering.endpoint.server_status import ServerStatus
 from tiering.endpoint.settings import read_settings
 from tiering.metrics.endpoint_pages import SILENT_S_MAX, healthz, readyz, serving_pages
 from tiering.metrics.endpoint_series import (

@@ -1,0 +1,148 @@
+import socket
+import time
+from contextlib import ExitStack
+from random import Random  # noqa: TID251  # seeded
+from typing import Any
+
+import pytest
+from asked_endpoint import Endpoint
+from loop_clients import frame_from, the_long_way
+from served_endpoint import served
+from tiered_worlds import World
+
+from tiering.endpoint.fetch_loop.loading import answer_ready
+from tiering.endpoint.fetch_loop.loop import AnswerReady
+from tiering.endpoint.fetch_loop.tables import UNSENT
+from tiering.endpoint.fetches_at_once import FetchesAtOnce
+from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.network.socket_server import SocketServer
+from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+
+MIXED, BIG = "g-mixed", "g-big"
+
+
+class CountedLoop:
+    """The compiled loop, with how many requests it answered."""
+
+    def __init__(self) -> None:
+        self.answers = self.calls = self.unsent = 0
+
+    def load(self) -> AnswerReady:
+        compiled = answer_ready()
+        assert compiled is not None
+
+        def run(*tables: Any) -> tuple[int, int, int, int]:
+            found = compiled(*tables)
+            self.answers += found[1]
+            self.unsent += found[0] == UNSENT
+            self.calls += 1
+            return found
+
+        return run
+
+
+def connected(address: tuple[str, int]) -> socket.socket:
+    found = socket.create_connection(address)
+    found.settimeout(20)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
+
+
+def fetch(endpoint: Endpoint, topic: str, offset: int, max_bytes: int = 1, correlation_id: int = 99) -> bytes:
+    one = endpoint.topic(topic, 11, FetchPartition(0, fetch_offset=offset, partition_max_bytes=max_bytes))
+    return write_request(RequestHeader(FETCH, 11, correlation_id, "test"), FetchRequest(topics=(one,)))
+
+
+def test_clients_of_all_kinds_get_their_answers_in_order_beside_the_loop(world: World) -> None:
+    endpoint, counted, random = Endpoint(world.folders["local alone"], None), CountedLoop(), Random(1)
+    metadata = write_request(RequestHeader(METADATA, 9, 99, "test"), MetadataRequest(topics=()))
+    small = [fetch(endpoint, MIXED, offset) for offset in range(6)]
+    bulk = fetch(endpoint, BIG, 0, 1 << 30)
+    right = {request: the_long_way(endpoint, request[4:]) for request in (*small, bulk)}
+    fetches = endpoint.context.metrics.topics()[MIXED].fetches
+    asked = 0
+    with served(endpoint, load=counted.load) as address, ExitStack() as closing:
+        clients = [closing.enter_context(connected(address)) for _ in range(20)]
+        reader = closing.enter_context(connected(address))
+        for number in range(300):
+            if number % 50 == 0:
+                reader.sendall(bulk)  # it reads nothing of it yet
+            for client in random.sample(clients, 5):
+                requests = random.choices(small, k=random.choice([1, 1, 1, 1, 2, 3]))
+                asked += len(requests)
+                whole = b"".join(requests)
+                cut = random.choice([len(whole)] * 5 + [3, len(whole) - 1])
+                client.sendall(whole[:cut])
+                client.sendall(whole[cut:])
+                assert [frame_from(client) for _ in requests] == [right[request] for request in requests]
+            if number % 30 == 0:
+                clients[0].sendall(metadata)
+                assert frame_from(clients[0])[4:8] == metadata[8:12]
+            if number % 100 == 99:
+                gone = clients.pop()
+                gone.sendall(small[0])
+                asked += 1
+                gone.close()
+        for _ in range(6):
+            assert frame_from(reader) == right[bulk]
+    assert counted.answers > 500
+    assert endpoint.context.metrics.topics()[MIXED].fetches - fetches == asked
+    assert endpoint.context.metrics.apis[FETCH.name].requests[11] >= asked - 3, "those that are gone get no answer perhaps"
+    assert endpoint.said == []
+
+
+def test_a_client_that_reads_nothing_of_its_answers_gets_all_of_them_later(endpoint: Endpoint) -> None:
+    counted, request = CountedLoop(), fetch(endpoint, MIXED, 0, 5_000)
+    right, asked = the_long_way(endpoint, request[4:]), 0
+    with served(endpoint, load=counted.load) as address, connected(address) as client:
+        while not counted.unsent:  # the sockets take some hundred answers
+            before, deadline = counted.calls, time.monotonic() + 5
+            client.sendall(request)
+            asked += 1
+            while counted.calls == before:
+                assert time.monotonic() < deadline
+                time.sleep(0)
+        for _ in range(asked):
+            assert frame_from(client) == right
+    assert endpoint.said == []
+
+
+def test_a_connection_that_the_loop_answers_is_not_idle(endpoint: Endpoint) -> None:
+    core = SocketServer(SocketServerConfig(idle_ms_max=1_000))
+    sent: list[Any] = []
+    fetches = FetchesAtOnce(core, endpoint.context, sent.append, lambda *_: None, sent.append)
+    fetches.tick()
+
+    class Answered:
+        def answered(self) -> list[tuple[int, int]]:
+            return [(5, 900), (7, 950)]
+
+        def look(self) -> None:
+            pass
+
+    class Channel:
+        number = 1
+
+    for number in (1, 2):
+        core.accepted(number, "192.0.2.1", 0)
+    fetches.loop, fetches._channels[7] = Answered(), Channel()  # type: ignore[assignment]
+    fetches.tick()
+    assert [action.connection for action in core.tick(1_500)] == [2]
+    assert [action.connection for action in core.tick(1_950)] == [1]
+
+
+@pytest.fixture
+def endpoint(world: World) -> Endpoint:
+    return Endpoint(world.folders["local alone"], None)
+
+
+def test_without_a_compiled_loop_the_answers_are_the_same(endpoint: Endpoint) -> None:
+    request = fetch(endpoint, MIXED, 0)
+    right = the_long_way(endpoint, request[4:])
+    with served(endpoint, load=lambda: None) as address, connected(address) as client:
+        for _ in range(5):
+            client.sendall(request)
+            assert frame_from(client) == right

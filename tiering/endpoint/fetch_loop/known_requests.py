@@ -1,0 +1,117 @@
+"""The requests that the compiled loop answers, for as long as each is to be answered as it was."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.repeated_fetches import RepeatedFetch
+from tiering.endpoint.authorization.authorizer import AclIndex
+from tiering.endpoint.brokers.live_brokers import LiveBrokers
+from tiering.endpoint.fetch_loop.known_batches import KnownBatches
+from tiering.endpoint.fetch_loop.tables import PART_MAX, REQUESTS_MAX, Tables
+from tiering.endpoint.hosted_logs import HostedTopic
+from tiering.endpoint.network.receive import SIZE_BYTES
+from tiering.endpoint.request_context import ConnectionContext
+from tiering.read.tiered_log import TieredLog
+
+_FRAMES: Final = 3
+"""Of each request: see `Tables.frames`."""
+
+
+class KnownRequest(NamedTuple):
+    """A request of a group of clients that may do the same; `connection` is that of one of them."""
+
+    fetch: RepeatedFetch
+    group: int
+    connection: ConnectionContext
+    name: str
+    log: TieredLog
+    start: int
+    end: int
+    parts: tuple[bytes, bytes, bytes]
+    """What it is like, and what comes before and after the batches in its answers."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the request without its size, as they are counted."""
+        return len(self.parts[0]) - SIZE_BYTES
+
+
+class KnownRequests:
+    """At most REQUESTS_MAX: one more, and all others are forgotten. For the thread of the sockets."""
+
+    def __init__(self, tables: Tables, batches: KnownBatches) -> None:
+        self._tables, self._batches = tables, batches
+        self._known: list[KnownRequest] = []
+        self._topics: dict[str, HostedTopic | None] = {}
+        """As they were when it was last checked that the requests may be answered."""
+        self._live: LiveBrokers | None = None
+        self._acls: AclIndex | None = None
+
+    def __getitem__(self, number: int) -> KnownRequest:
+        return self._known[number]
+
+    def check(self, context: Context) -> None:
+        """Forgets those that are perhaps to be answered in another way now. To be called before the loop.
+
+        It costs little while nothing that an answer depends on has changed: the topics, who leads them, who may read them.
+        """
+        context.look()
+        acls = None if context.authorizer is None else context.authorizer.index
+        recent = context.logs.recent
+        if context.cluster.live is self._live and acls is self._acls:
+            for name, topic in self._topics.items():
+                if recent(name) is not topic:
+                    break
+            else:
+                return
+        self._live, self._acls = context.cluster.live, acls
+        self._set([one for one in self._known if _is_as_before(one, context)], context)
+
+    def add(self, fetch: RepeatedFetch, group: int, connection: ConnectionContext, context: Context) -> KnownRequest | None:
+        """Knows a request that was answered just now; None if the loop cannot answer it."""
+        for one in self._known:
+            if one.group == group and one.fetch.alike == fetch.alike:
+                return one
+        found = _known(fetch, group, connection, context)
+        if found is not None:
+            self._set([*(self._known if len(self._known) < REQUESTS_MAX else ()), found], context)
+        return found
+
+    def _set(self, known: list[KnownRequest], context: Context) -> None:
+        self._known = known
+        self._topics = {name: context.logs.recent(name) for name in {one.name for one in known}}
+        self._batches.keep(one.log for one in known)
+        self._tables.state["requests"] = len(known)
+        for number, one in enumerate(known):
+            self._write(number, one)
+
+    def _write(self, number: int, one: KnownRequest) -> None:
+        frames, fetch = self._tables.frames[_FRAMES * number :], one.fetch
+        for frame, part in zip(frames, one.parts, strict=False):
+            frame[: len(part)] = np.frombuffer(part, np.uint8)
+        request, head, tail = one.parts
+        row = self._tables.requests[number]
+        row["group"], row["log"] = one.group, self._batches.number(one.log)
+        row["size"], row["offset_at"], row["head"], row["tail"] = len(request), fetch.offset_at, len(head), len(tail)
+        row["start"], row["end"] = one.start, one.end
+        row["max_bytes"], row["min_bytes"] = fetch.max_bytes, fetch.min_bytes
+        row["is_flexible"] = fetch.response.is_flexible
+
+
+def _known(fetch: RepeatedFetch, group: int, connection: ConnectionContext, context: Context) -> KnownRequest | None:
+    request, response = fetch.alike, fetch.response
+    try:
+        name, (log, start, end, _) = fetch.look(connection, context)
+    except Exception:  # it comes again on the way of all requests, where it is told
+        return None
+    if request is None or log is None:
+        return None
+    parts = request, response.before_size(end, start), b"".join(response.tail)
+    return None if max(map(len, parts)) > PART_MAX else KnownRequest(fetch, group, connection, name, log, start, end, parts)
+
+
+def _is_as_before(one: KnownRequest, context: Context) -> bool:
+    found = _known(one.fetch, one.group, one.connection, context)
+    return found is not None and found.log is one.log and found.name == one.name

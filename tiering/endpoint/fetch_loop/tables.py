@@ -1,0 +1,102 @@
+"""What the compiled loop knows, as arrays: connections, the requests that they repeat, and batches that answer them.
+
+All sizes are limits. The system gives an array its memory only where it is written.
+"""
+
+import platform
+from typing import Any, Final
+
+import numpy as np
+
+CHANNELS_MAX: Final = 1 << 16
+"""A connection has the row of its descriptor. Those with larger ones are not answered by the loop."""
+REQUESTS_MAX: Final = 64
+FILES_MAX: Final = 32
+BATCHES_MAX: Final = 1 << 14
+"""Of one file, 32 bytes each: 16 MiB for all files."""
+RECEIVED_MAX: Final = 64 << 10
+ANSWER_MAX: Final = 32 << 10
+"""Bytes of batches in one answer."""
+PART_MAX: Final = 1 << 11
+"""Bytes of a request, of what comes before the batches of an answer, and of what comes after them."""
+ANSWERS_MAX: Final = 512
+"""So many requests are answered by one call."""
+READY_MAX: Final = 256
+"""So many connections at most are ready when it is asked which are."""
+NOTHING: Final = 0
+"""No connection is ready, or the time is over."""
+RECEIVED: Final = 1
+"""The caller is to handle what came over a connection, which is in no group any more."""
+UNSENT: Final = 2
+"""The socket did not take the whole answer to a request; it is in no group any more."""
+NO_GROUP: Final = -1
+NO_LOG: Final = -1
+
+_IS_PACKED: Final = platform.machine() in ("x86_64", "AMD64")
+EVENT_BYTES: Final = 12 if _IS_PACKED else 16
+"""The size of Linux's struct epoll_event; the descriptor is its data."""
+EVENT_DATA_AT: Final = 4 if _IS_PACKED else 8
+
+
+def _record(*names: str) -> "np.dtype[Any]":
+    return np.dtype([(name, "i8") for name in names], align=True)
+
+
+STATE: Final = _record(
+    "epoll",
+    "may_answer",  # 0 if all requests are to be handled by the caller
+    "limit_ns",
+    "ready",  # how many connections the last epoll_wait gave
+    "next",  # which of them is next
+    "requests",  # rows of requests that are in use
+    "request",  # the one whose answer could not be sent whole
+    "size",  # of its batches
+    "whole",  # of all of it
+    "sent",  # as far as it was
+    "began_ns",
+    "answered_ns",
+)
+CHANNEL: Final = _record(
+    "group",  # of clients that may fetch the same, NO_GROUP if its requests are to be handled by the caller
+    "last_ns",  # when it was last answered
+)
+REQUEST: Final = _record(
+    "group",
+    "log",
+    "size",
+    "offset_at",
+    "start",  # the log start offset
+    "end",  # the high watermark
+    "max_bytes",
+    "min_bytes",
+    "head",  # how many bytes come before the size of the batches
+    "tail",  # how many come after the batches
+    "is_flexible",
+)
+FILE: Final = _record("log", "descriptor", "count")
+BATCH: Final = np.dtype(
+    [("first", "i8"), ("next", "i8"), ("position", "i8"), ("size", "u4"), ("crc", "u4")],
+    align=True,
+)
+ANSWER: Final = _record("request", "size", "total_ns", "send_ns")
+
+
+class Tables:
+    """All of them; `arguments` are those of the loop."""
+
+    def __init__(self) -> None:
+        self.state = np.zeros(1, STATE)
+        self.channels = np.zeros(CHANNELS_MAX, CHANNEL)
+        self.requests = np.zeros(REQUESTS_MAX, REQUEST)
+        self.frames = np.zeros((3 * REQUESTS_MAX, PART_MAX), np.uint8)
+        """Of each request its bytes, those before the size of the batches in its answer, and those after them."""
+        self.files = np.zeros(FILES_MAX, FILE)
+        self.batches = np.zeros((FILES_MAX, BATCHES_MAX), BATCH)
+        self.answers = np.zeros(ANSWERS_MAX, ANSWER)
+        self.ready = np.zeros(READY_MAX * EVENT_BYTES, np.uint8)
+        self.received = np.zeros(RECEIVED_MAX, np.uint8)
+        self.answer = np.zeros(ANSWER_MAX + 2 * PART_MAX, np.uint8)
+        self.channels["group"] = NO_GROUP
+        self.files["log"] = NO_LOG
+        known = (self.state, self.channels, self.requests, self.frames, self.files, self.batches)
+        self.arguments: Final = (*known, self.answers, self.ready, self.received, self.answer)

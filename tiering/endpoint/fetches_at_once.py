@@ -1,0 +1,130 @@
+"""Fetches that are answered on the thread of the sockets as they come: by the compiled loop, once it is loaded, or one by one."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from local_log.file_range import FileRange
+from local_log.formats.primitives import Buffer
+from tiering.endpoint.apis.context import Context
+from tiering.endpoint.channel import KafkaChannel
+from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Unsent
+from tiering.endpoint.metrics import Asked
+from tiering.endpoint.network.socket_server import SocketServer
+from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.transport import SMALL_BYTES, PlaintextTransport
+
+TURN_S: Final = 0.001
+"""So long what comes over the connections of the loop is handled, before other sockets and timers have their turn."""
+
+
+@dataclass(slots=True)
+class FetchesAtOnce:
+    """Those of one server: it sends, and is given what is no such fetch. `context` is that of answers that may not wait."""
+
+    core: SocketServer
+    context: Context
+    send: Callable[[KafkaChannel], object]
+    received: Callable[[KafkaChannel, bytes], object]
+    receive: Callable[[KafkaChannel], object]
+    """Receives from a connection that is at its end, or failed."""
+    loop: FetchLoop | None = None
+    _channels: dict[int, KafkaChannel] = field(default_factory=dict)
+    """The connections of the loop, by socket."""
+
+    def begin(self, answer_ready: AnswerReady, events: asyncio.AbstractEventLoop) -> None:
+        """The loop is loaded."""
+        self.loop = FetchLoop(answer_ready, self.context)
+        events.add_reader(self.loop, self.run)
+
+    def end(self, events: asyncio.AbstractEventLoop) -> None:
+        """All connections are closed."""
+        if self.loop is not None:
+            events.remove_reader(self.loop)
+            self.loop.close()
+
+    def watches(self, channel: KafkaChannel) -> bool:
+        """Whether the loop receives from a connection from now on: from those without TLS, once it is loaded."""
+        socket = channel.transport.socket.fileno()
+        if self.loop is None or not isinstance(channel.transport, PlaintextTransport) or not self.loop.add(socket):
+            return False
+        channel.is_ready = True
+        self._channels[socket] = channel
+        self.arm(channel)
+        return True
+
+    def unwatches(self, channel: KafkaChannel) -> bool:
+        """Whether it did, and does no more."""
+        socket = channel.transport.socket.fileno()
+        if self.loop is None or self._channels.pop(socket, None) is None:
+            return False
+        self.loop.remove(socket)
+        return True
+
+    def arm(self, channel: KafkaChannel) -> None:
+        """Lets the loop answer what comes next over a connection of its own, if this is idle and its client stays who it is."""
+        socket, authenticator = channel.transport.socket.fileno(), channel.authenticator
+        is_known = authenticator is None or authenticator.is_final
+        if self.loop is not None and is_known and socket in self._channels and self.core.is_idle(channel.number):
+            self.loop.arm(socket, channel.connection)
+
+    def run(self) -> None:
+        """Lets the loop answer, and handles its events."""
+        assert self.loop is not None
+        until_s = monotonic() + TURN_S
+        while (event := self.loop.run(may_answer=self.core.may_answer_at_once)) is not None:
+            channel = self._channels[event.socket]
+            if isinstance(event, Unsent):
+                self._goes_on(channel, event)
+            elif event.data:
+                self.received(channel, event.data)
+            else:
+                self.receive(channel)
+            self.arm(channel)
+            if monotonic() >= until_s:
+                return
+
+    def tick(self) -> None:
+        """To be called every second, before idle connections are looked for."""
+        if self.loop is not None:
+            for socket, answered_ms in self.loop.answered():
+                channel = self._channels.get(socket)
+                if channel is not None and self.core.is_idle(channel.number):
+                    self.core.answered_at_once(channel.number, answered_ms)
+            self.loop.look()
+
+    def answers(self, channel: KafkaChannel, data: bytes) -> bool:
+        """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
+        frame, began_s = self.core.at_once(channel.number, data), monotonic()
+        if frame is None or not channel.is_authenticated(frame):
+            return False
+        answer = channel.fetches.answer(frame, channel.connection, self.context)
+        if answer is None:
+            return False
+        asked, answered_s = Asked(FETCH.name, answer.version, len(frame), began_s), monotonic()
+        sent = channel.transport.send_at_once(answer.parts) if answer.size <= SMALL_BYTES else 0
+        now_s = monotonic()
+        if sent == answer.size:
+            self.core.answered_at_once(channel.number, int(now_s * 1000))
+            self.context.metrics.sent(asked, answered_s, now_s)
+            if self.loop is not None and channel.transport.socket.fileno() in self._channels:
+                self.loop.learn(answer, channel.connection)
+            return True
+        channel.asked, channel.answered_s = asked, answered_s
+        self._begin(channel, answer.parts, sent)
+        return True
+
+    def _goes_on(self, channel: KafkaChannel, unsent: Unsent) -> None:
+        channel.asked, channel.answered_s = unsent.asked, unsent.answered_s
+        self._begin(channel, [unsent.data], unsent.sent)
+
+    def _begin(self, channel: KafkaChannel, parts: list[Buffer | FileRange], sent: int) -> None:
+        """Goes on with an answer of which so many bytes are sent."""
+        assert channel.asked is not None
+        self.core.begin_at_once(channel.number, channel.asked.size, int(monotonic() * 1000))
+        channel.send = self.core.answered(channel.number, parts)
+        assert channel.send is not None
+        channel.send.advance(sent)
+        self.send(channel)
