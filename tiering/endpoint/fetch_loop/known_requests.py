@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from local_log.log_reader import LogReader
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.repeated_fetches import RepeatedFetch
 from tiering.endpoint.authorization.authorizer import AclIndex
@@ -106,8 +107,8 @@ def _known(fetch: RepeatedFetch, group: int, connection: ConnectionContext, cont
         name, (log, start, end, _) = fetch.look(connection, context)
     except Exception:  # it comes again on the way of all requests, where it is told
         return None
-    if request is None or log is None:
-        return None
+    if request is None or log is None or not (log.local is None or isinstance(log.local, LogReader)):
+        return None  # a log that the process writes changes with each record
     parts = request, response.before_size(end, start), b"".join(response.tail)
     return None if max(map(len, parts)) > PART_MAX else KnownRequest(fetch, group, connection, name, log, start, end, parts)
 
