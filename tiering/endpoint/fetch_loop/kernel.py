@@ -194,6 +194,7 @@ def _pack(number: Any, request: Any, size: Any, frames: Any, received: Any, answ
     return at, end + tail
 
 
+# A kernel is given each array: it has no other state.
 @njit(boundscheck=False)
 def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, received: Any, answer: Any) -> Any:
     """Makes the answer to a request that came: how many bytes it has, and its batches. 0 if it cannot be made here."""
@@ -223,6 +224,7 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
     return whole, size
 
 
+# Likewise, and a call of another kernel would have to give all of it back.
 @njit(SIGNATURE, cache=True, nogil=True, boundscheck=False)
 def answer_ready(
     states: Any,
