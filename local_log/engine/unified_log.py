@@ -41,6 +41,9 @@ from local_log.formats.primitives import INT32_MAX, Buffer
 class UnifiedLog(LogWithOffsets):
     """An open log. `open_log` creates it."""
 
+    _synced_name: int = -1
+    """The base offset of the segment whose name `sync_appended` has synced."""
+
     # Appending
 
     def append_as_follower(self, records: bytes, leader_epoch: int) -> AppendInfo:
@@ -212,6 +215,19 @@ class UnifiedLog(LogWithOffsets):
         """Flushes the log to the device; `also_active` includes an empty active segment."""
         end = self.log_end_offset
         self._flush(end, end + 1 if also_active else end)
+
+    def sync_appended(self) -> None:
+        """Has all records that were appended before the call survive a loss of power, while others go on to append.
+
+        The recovery point stays: indexes are synced by `flush` alone, and made anew after a crash. Raises Invalid once closed.
+        """
+        with self.lock:
+            self.local.check_open()
+            active = self.local.segments.active  # those before it were synced when it was made
+        self.folder.disk.sync(active.log_file)
+        if self._synced_name != active.base_offset:
+            self.folder.disk.sync_folder(self.folder.path)
+            self._synced_name = active.base_offset
 
     def _flush(self, offset: int, up_to: int) -> None:
         if up_to > self.local.recovery_point:

@@ -14,6 +14,7 @@ from remote.read.shared_reads import SharedReads
 from remote.read.window_cache import WindowCache
 from remote.store.instrumented import Meter
 from tiering.endpoint.apis.context import CLUSTER_ID, Context
+from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authentication.opening import open_listener
 from tiering.endpoint.authorization.opening import open_acls
 from tiering.endpoint.brokers.live_brokers import Broker
@@ -34,7 +35,7 @@ from tiering.endpoint.reads import Reads
 from tiering.endpoint.reports import Reports
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
-from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, Settings
+from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, WRITE_CACHING, Settings
 from tiering.endpoint.transport import listen
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, local_disk
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, log_dir, open_reading, open_tiers
@@ -123,10 +124,11 @@ def broker_server(  # what it opens, in order, reads best in one place
     of = open_listener(config.protocol, settings, config.users_path, reports)
     rules = (open_acls(config.acls_path, settings, reports), *open_quotas(config.quotas_path, reports))
     group_config, network = GroupCoordinatorConfig.of(settings), SocketServerConfig.of(settings)
-    threads, hung = {"request": network.threads + OWN_THREADS, "topics": 1, "read-ahead": READ_AHEAD_THREADS}, list[str]()
+    threads = {"request": network.threads + OWN_THREADS, "topics": 1, "read-ahead": READ_AHEAD_THREADS, "sync": 1}
+    hung = list[str]()
     with (
         _offsets_log(config.offsets_dir, local_tier, group_config, reports) as offsets,
-        pools(threads, CLOCK, hung) as (pool, background, ahead),
+        pools(threads, CLOCK, hung) as (pool, background, ahead, sync),
     ):
         tiers = _tiers(config, ahead, meter, say)
         logs = _logs(tiers, local_tier, background, reports)
@@ -144,7 +146,8 @@ def broker_server(  # what it opens, in order, reads best in one place
             context = Context(logs, reads, FetchManager(sessions), CLOCK, cluster, reports, groups, settings, cluster_id, *rules)
             # These have limits of their own, so that who is denied much, or sends what is no request, hides nothing else.
             closings, audit = Reports(say, CLOCK), Reports(say, CLOCK)
-            context = replace(context, users=of.users, audit=audit, local_tier=local_tier)
+            commit = None if settings[WRITE_CACHING] else GroupCommit(sync)
+            context = replace(context, users=of.users, audit=audit, local_tier=local_tier, group_commit=commit)
             server = Server(context, network, pool, closings, of, lifecycle.stop, answer_ready)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:

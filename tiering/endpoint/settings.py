@@ -122,6 +122,21 @@ OFFSETS_TOPIC_PARTITIONS: Final = int_setting(
 OFFSETS_TOPIC_SEGMENT: Final = int_setting(
     "offsets.topic.segment.bytes", 100 << 20, 1 << 20, "The size of its segments, when it is made; not changed later."
 )
+WRITE_CACHING: Final = Setting(
+    "write.caching",
+    ConfigType.BOOLEAN,
+    True,
+    lambda text: one_of("true", "false")(text) == "true",
+    "Whether producers with `acks=all` are answered before their records are synced to the disk, as by a broker. With `false` "
+    "records are synced first, those of many requests at a time. Redpanda's name, not a setting of Kafka.",
+)
+STORAGE_MIN_FREE_BYTES: Final = long_setting(
+    "storage.min.free.bytes",
+    128 << 20,
+    0,
+    "With less room than this on its volume a log directory takes no more records, and is still read. Redpanda's name, not a "
+    "setting of Kafka.",
+)
 NUM_PARTITIONS: Final = int_setting(
     "num.partitions", 1, 1, "Partitions of a new topic, where it is created without their number."
 )
@@ -280,6 +295,8 @@ _ALL: Final = (
     OFFSETS_TOPIC_PARTITIONS,
     OFFSETS_TOPIC_SEGMENT,
     NUM_PARTITIONS,
+    WRITE_CACHING,
+    STORAGE_MIN_FREE_BYTES,
     NODE_ID,
     AUTO_CREATE_TOPICS,
     HTTP_ADDRESS,

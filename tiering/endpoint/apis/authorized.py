@@ -15,6 +15,7 @@ from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.authorized_groups import GROUP_RULES, Answer, Rule
 from tiering.endpoint.apis.configs import ResourceType as ConfigResourceType
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.later import then
 from tiering.endpoint.apis.produce import refusal_of, refused
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
@@ -160,8 +161,9 @@ def _produce(answer: Answer, message: Any, request_context: RequestContext, cont
     if refusal is not None:
         return refusal
     allowed, others = _split(message.topic_data, Operation.WRITE, request_context, context)
+    hidden = tuple(refused(one, _TOPIC_FAILED) for one in others)
     found = answer(replace(message, topic_data=allowed), request_context, context)
-    return replace(found, responses=(*found.responses, *(refused(one, _TOPIC_FAILED) for one in others)))
+    return then(found, lambda response: replace(response, responses=(*response.responses, *hidden)))
 
 
 def _offset_commit(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:

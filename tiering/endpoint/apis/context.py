@@ -8,6 +8,8 @@ from local_log.errors import Corrupt, LogError, Missing, NotFound, OffsetOutOfRa
 from local_log.formats.filenames import is_topic_name
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.appends.free_room import FreeRoom
+from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authorization.acl_file import AclFile
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
@@ -74,6 +76,10 @@ class Context:
     """Is told of every operation that a client asked for and is denied (Kafka's `kafka.authorizer.logger`)."""
     local_tier: "LocalTier | None" = None
     """The log directories that this process owns; without it nothing is written."""
+    group_commit: GroupCommit | None = None
+    """Syncs what is appended with `acks=all` before it is acknowledged; without it nothing is synced for that."""
+    room: FreeRoom = field(default_factory=FreeRoom)
+    """How much the volumes of these directories still take."""
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 

@@ -1,19 +1,22 @@
 """What the APIs that write have in common: the log directories of this process, and the codes of their errors."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from local_log.engine.config import LogConfig
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists, UnknownTopicOrPartition
-from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.topics import config_of
+
+if TYPE_CHECKING:
+    from tiering.local_tier.local_tier import LocalTier
 
 _OF_TOPICS = (InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists, UnknownTopicOrPartition)
 
 
-def own_tier(context: Context) -> LocalTier:
+def own_tier(context: Context) -> "LocalTier":
     """The log directories of this process. Raises InvalidRequest where there are none; ApiVersions says so."""
     if context.local_tier is None:
         raise InvalidRequest("this endpoint has no log directory of its own, and changes no topics")
@@ -28,7 +31,7 @@ def refusal_code(error: LogError, what: str, context: Context) -> ErrorCode:
     return ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def config_with(name: str, own: Mapping[str, str], tier: LocalTier) -> LogConfig:
+def config_with(name: str, own: Mapping[str, str], tier: "LocalTier") -> LogConfig:
     """The settings that a topic's logs would have with these of its own. Raises InvalidTopicConfig."""
     return config_of(name, tier.defaults(name), own)
 

@@ -4,16 +4,18 @@ Without a log directory of its own the endpoint refuses it, with the reason.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from local_log.engine.append.analyze import AppendInfo
 from local_log.engine.errors import CorruptMessage, MessageTooLarge, RecordListTooLarge, Refused
-from local_log.errors import Invalid, LogError
+from local_log.errors import Invalid, LogError, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
+from tiering.endpoint.apis.later import later
 from tiering.endpoint.apis.produced_records import are_transactional, check_records
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -28,20 +30,30 @@ from tiering.endpoint.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from tiering.endpoint.request_context import RequestContext
+from tiering.endpoint.settings import STORAGE_MIN_FREE_BYTES
 from tiering.local_tier.errors import UnknownTopicOrPartition
-from tiering.local_tier.local_tier import LocalTier
+
+if TYPE_CHECKING:
+    from local_log.engine.append.analyze import AppendInfo
+    from local_log.engine.unified_log import UnifiedLog
+    from tiering.local_tier.local_tier import LocalTier
 
 REASON: Final = "this endpoint reads an archive and takes no records: produce to the brokers that own the topic"
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Who may append to internal topics, as in Kafka."""
-ACKS: Final = (-1, 0, 1)
+ALL: Final = -1
+ACKS: Final = (ALL, 0, 1)
+Place = tuple[str, str, int]
+"""The name and the id of a topic as the request has them, and a partition."""
 _NOTHING: Final = -1
 _EXPECTED: Final = (CorruptMessage, MessageTooLarge, RecordListTooLarge)
 """Those of a batch that nothing is wrong with here: the answer has no log start offset, and they do not count as failures."""
 
 
-def produce(request: ProduceRequest, request_context: RequestContext, context: Context) -> ProduceResponse:
+def produce(
+    request: ProduceRequest, request_context: RequestContext, context: Context
+) -> "ProduceResponse | Future[ProduceResponse]":
     """Appends to each partition, or says why not. Who asks for no acknowledgement is answered as well: see `handle`."""
     tier = context.local_tier
     if tier is None:
@@ -52,7 +64,32 @@ def produce(request: ProduceRequest, request_context: RequestContext, context: C
     appends = _Appends(request, request_context, context, tier)
     responses = tuple(appends.topic(*topic, partitions) for topic, partitions in _by_topic(request).items())
     moved = any(one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for topic in responses for one in topic.partition_responses)
-    return ProduceResponse(responses, node_endpoints=_brokers(context) if moved else ())
+    found = ProduceResponse(responses, node_endpoints=_brokers(context) if moved else ())
+    if context.group_commit is None or request.acks != ALL or not appends.logs:
+        return found
+    synced = context.group_commit.sync(appends.logs.values())
+    return later(synced, lambda errors: _unless_lost(found, appends.logs, errors, context))
+
+
+def _unless_lost(
+    found: ProduceResponse, logs: "Mapping[Place, UnifiedLog]", errors: Mapping[str, LogError], context: Context
+) -> ProduceResponse:
+    """The answer, where the logs could be synced that were appended to."""
+    if not errors:
+        return found
+    for error in errors.values():
+        context.report(f"appended records are not synced: {error}")
+    lost = {place for place, log in logs.items() if log.folder.path in errors}
+
+    def told(topic: TopicProduceResponse) -> TopicProduceResponse:
+        of = topic.name, topic.topic_id
+        answers = (
+            _refused(one.index, ErrorCode.KAFKA_STORAGE_ERROR) if (*of, one.index) in lost else one
+            for one in topic.partition_responses
+        )
+        return replace(topic, partition_responses=tuple(answers))
+
+    return replace(found, responses=tuple(map(told, found.responses)))
 
 
 def refusal_of(request: ProduceRequest, request_context: RequestContext, context: Context) -> ProduceResponse | None:
@@ -103,12 +140,14 @@ def _refused(number: int, code: ErrorCode, message: str | None = None, log_start
 class _Appends:
     """The appends of one request."""
 
-    __slots__ = ("_context", "_is_admin", "_request", "_tier", "_version")
+    __slots__ = ("_context", "_is_admin", "_request", "_tier", "_version", "logs")
 
-    def __init__(self, request: ProduceRequest, request_context: RequestContext, context: Context, tier: LocalTier) -> None:
+    def __init__(self, request: ProduceRequest, request_context: RequestContext, context: Context, tier: "LocalTier") -> None:
         self._request, self._context, self._tier = request, context, tier
         self._version = request_context.version
         self._is_admin = request_context.client_id == ADMIN_CLIENT_ID
+        self.logs: dict[Place, UnifiedLog] = {}
+        """Those that were appended to."""
 
     def topic(self, name: str, topic_id: str, partitions: Mapping[int, Buffer]) -> TopicProduceResponse:
         """The answers for a topic, which is named or has an id."""
@@ -116,10 +155,11 @@ class _Appends:
         if known is None:
             answers = tuple(_refused(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in partitions)
         else:
-            answers = tuple(self._partition(known, number, records) for number, records in partitions.items())
+            answers = tuple(self._partition(known, (name, topic_id, number), records) for number, records in partitions.items())
         return TopicProduceResponse(name, topic_id, answers)
 
-    def _partition(self, name: str, number: int, records: Buffer) -> PartitionProduceResponse:
+    def _partition(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
+        number = place[-1]
         code = self._problem(name, number)
         if code is not None:
             return _refused(number, code)
@@ -132,7 +172,7 @@ class _Appends:
         if name in INTERNAL_TOPICS and not self._is_admin:
             self._context.metrics.produced(name, 0, 0)
             return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is for groups and transactions alone")
-        return self._append(name, number, records)
+        return self._append(name, place, records)
 
     def _problem(self, name: str, number: int) -> ErrorCode | None:
         topic = self._tier.topics().get(name)
@@ -140,10 +180,11 @@ class _Appends:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return None if self._context.cluster.live.leads(name, number) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def _append(self, name: str, number: int, records: Buffer) -> PartitionProduceResponse:
-        metrics, log = self._context.metrics, None
+    def _append(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
+        metrics, log, number = self._context.metrics, None, place[-1]
         try:
             log = self._tier.log(TopicPartition(name, number))
+            self._check_room(log, len(records))
             info = log.append_as_leader(records, log.epochs.latest_epoch or 0)
         except Refused as e:
             is_expected = isinstance(e, _EXPECTED)
@@ -160,12 +201,22 @@ class _Appends:
             metrics.produced(name, 0, 0, failed=True)
             return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)
         metrics.produced(name, len(records), _count(info))
+        self.logs[place] = log
         return PartitionProduceResponse(number, ErrorCode.NONE, info.first_offset, info.log_append_time, info.log_start_offset)
+
+    def _check_room(self, log: "UnifiedLog", size: int) -> None:
+        context = self._context
+        kept = context.settings[STORAGE_MIN_FREE_BYTES]
+        if not context.room.take(log, size, kept, context.clock.now_ms()):
+            raise Unreadable(
+                f"{log.folder.path}: its volume has less than {kept} bytes free (storage.min.free.bytes), so nothing is "
+                "appended; free some space there"
+            )
 
     def _moved(self, number: int) -> PartitionProduceResponse:
         leader = LeaderIdAndEpoch(self._context.cluster.live.node_id, _NOTHING)
         return PartitionProduceResponse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER, _NOTHING, current_leader=leader)
 
 
-def _count(info: AppendInfo) -> int:
+def _count(info: "AppendInfo") -> int:
     return info.last_offset - info.first_offset + 1 if info.first_offset >= 0 else 0

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from local_log.engine.config import FIELDS, LogConfig
 from tiering.endpoint.apis.own_logs import config_with
 from tiering.endpoint.config_def import ConfigType
-from tiering.local_tier.local_tier import LocalTier
+
+if TYPE_CHECKING:
+    from tiering.local_tier.local_tier import LocalTier
 
 _HIDDEN: Final = frozenset({"internal.segment.bytes"})
 _INTS: Final = frozenset(
@@ -31,7 +33,7 @@ class TopicConfig:
     defaults: tuple[tuple[int, str], ...]
 
 
-def topic_configs(name: str, own: Mapping[str, str], tier: LocalTier) -> tuple[TopicConfig, ...]:
+def topic_configs(name: str, own: Mapping[str, str], tier: "LocalTier") -> tuple[TopicConfig, ...]:
     """All settings of a topic that has these of its own, sorted by name. Raises InvalidTopicConfig."""
     set_here, config, without = tier.defaults(name), config_with(name, own, tier), LogConfig()
     found = []

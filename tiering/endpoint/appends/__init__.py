@@ -1,0 +1,1 @@
+"""What appends of many requests share."""
