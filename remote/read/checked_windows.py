@@ -113,13 +113,55 @@ class CheckedSegment:
         if not self.waits:
             raise NotThere
         with window.lock:
+            known = window.notes.whole if isinstance(window.notes, _Notes) else None
+            if known is not None and known.first <= position:
+                return known  # another thread has checked them meanwhile
             found = _checked(window.data[position - window.start :], self.name, position)
             self._note(window, found, lambda notes: replace(notes, whole=found))
         return found
 
+    def check_ahead(self, window: Window) -> None:
+        """Checks the batches of a window that is there, and of those there after it, before a reader comes.
+
+        As far as the windows before tell where their batches begin. What is damaged is left to the reader, who is told of it.
+        """
+        before = self.cache.there(self.segment, window.start - 1)
+        at = window.start if not window.start else None if before is None else self._next_begin(before, window)
+        following: Window | None = window
+        while following is not None and at is not None:
+            window = following
+            if self.whole(window, at).problem is not None:
+                return
+            following = self._after(window)
+            at = None if following is None or _is_checked(following) else self._next_begin(window, following)
+
+    def unchecked_after(self, position: int) -> Window | None:
+        """The window after that with a byte if the former is there to be checked, and the latter was."""
+        window = self.cache.there(self.segment, position)
+        following = None if window is None or not _is_checked(window) else self._after(window)
+        return None if following is None or _is_checked(following) else following
+
+    def _after(self, window: Window) -> Window | None:
+        """The window after another one, if it is there."""
+        return self.cache.there(self.segment, window.end) if window.end < self.segment.size else None
+
+    def _next_begin(self, window: Window, following: Window) -> int | None:
+        """Where the first batch begins in a window after another one; None if that is not known, or is not in it."""
+        rows = window.notes.whole if isinstance(window.notes, _Notes) else None
+        if rows is None or rows.problem is not None:
+            return None
+        windows, at = [window, following], rows.tail
+        if at >= window.end or at + LOG_OVERHEAD > following.end:
+            return at if at == following.start else None
+        end = at + self._batch_bytes(windows, at)
+        if end > following.end:
+            return None
+        found = self._checked_across(windows, 1, at, end)
+        return None if found.problem is not None else found.tail
+
     def across(self, windows: list[Window], position: int, wanted_end: int) -> _Rows:
         """The batch that begins in the last of the windows and ends after it. Those that it needs are added to them."""
-        window, at = windows[-1], len(windows)
+        at = len(windows)
         known = self._known_across(windows, wanted_end)
         if known is not None:
             return known
@@ -129,7 +171,11 @@ class CheckedSegment:
         self._extend(windows, position + LOG_OVERHEAD, wanted_end)
         end = position + self._batch_bytes(windows, position)
         self._extend(windows, end, wanted_end)
-        joined = b"".join(parts_of(windows, position, end))
+        return self._checked_across(windows, at, position, end)
+
+    def _checked_across(self, windows: list[Window], at: int, position: int, end: int) -> _Rows:
+        """The batch `[position, end)` that begins in the window before `windows[at]`, and ends in the last one."""
+        window, joined = windows[at - 1], b"".join(parts_of(windows, position, end))
         with window.lock:
             found = _checked(joined, self.name, position)
             self._note(window, found, lambda notes: _Notes(notes.whole, found, _numbers(windows[at:])))
@@ -214,6 +260,10 @@ class _Taking:
                 rows = self.of.across(self.windows, self.position, wanted_end)
                 self.position = rows.tail
                 yield rows
+
+
+def _is_checked(window: Window) -> bool:
+    return isinstance(window.notes, _Notes) and window.notes.whole is not None
 
 
 def _numbers(windows: Iterable[Window]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Batches of archived logs for readers of fetch after fetch, which share one cache of windows: what one has had, others get.
 
 A first read requests what it asks for and no more. Who goes on where a read ended is read ahead: twice as much as it has read in
-a row, up to `ahead_bytes_max`, also of the next segments.
+a row, up to `ahead_bytes_max`, also of the next segments. The thread that brings what was requested ahead checks it as well.
 """
 
 import threading
@@ -99,7 +99,10 @@ class SharedReads:
             at = log.position_of(entry, span.start)
         else:
             raise NotThere
-        return CheckedSegment(self.cache, self._segment(of, log, entry), log.manifest.path.segment(entry.log_name), waits), at
+        return self._named(of, log, entry, waits=waits), at
+
+    def _named(self, of: Hashable, log: ArchivedLog, entry: SegmentEntry, *, waits: bool = True) -> CheckedSegment:
+        return CheckedSegment(self.cache, self._segment(of, log, entry), log.manifest.path.segment(entry.log_name), waits)
 
     def _ended(self, of: Hashable, log: ArchivedLog, found: Found, end_offset: int, last: _End, began: _End | None) -> None:
         """Remembers where a read ended, and requests what follows if it was not the first in a row."""
@@ -126,7 +129,11 @@ class SharedReads:
             entry = span.entry
             start = last.position if entry.segment_id == last.segment_id else 0
             end = min(entry.log_size, start + wanted - ahead)
-            reached = min(end, self.cache.ahead(self._segment(of, log, entry), start, end, at_least))
+            segment = self._named(of, log, entry)
+            unchecked = segment.unchecked_after(start)
+            if unchecked is not None:
+                self.cache.run(segment.check_ahead, unchecked)
+            reached = min(end, self.cache.ahead(segment.segment, start, end, at_least, segment.check_ahead))
             ahead += reached - start
             if reached < end or ahead >= wanted:
                 break

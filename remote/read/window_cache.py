@@ -69,6 +69,11 @@ class Window:
         return self._found.done()
 
     @property
+    def has_come(self) -> bool:
+        """Whether `data` returns at once."""
+        return self._found.done() and self._found.exception() is None
+
+    @property
     def data(self) -> memoryview:
         """The bytes; waits for them. Raises what the request raised."""
         return self._found.result()
@@ -134,10 +139,19 @@ class WindowCache:
             self._touch(window)
             return window
 
-    def ahead(self, segment: CachedSegment, start: int, end: int, at_least: int) -> int:
+    def there(self, segment: CachedSegment, position: int) -> Window | None:
+        """The same for who does not read: it is not evicted the later for it."""
+        with self._lock:
+            window = self._windows.get(_place(segment, position))
+        return window if window is not None and window.has_come else None
+
+    def ahead(
+        self, segment: CachedSegment, start: int, end: int, at_least: int, came: Callable[[Window], object] = lambda _: None
+    ) -> int:
         """Requests what is missing of `[start, end)`, as far as there is room. Returns up to where all is there or requested.
 
-        No request is for less than `at_least` bytes, unless these are the last of the segment or before others.
+        No request is for less than `at_least` bytes, unless these are the last of the segment or before others. `came` is
+        called by the thread that has brought a window.
         """
         end = min(end, segment.size)
         while start < end and self._pool is not None:
@@ -149,7 +163,7 @@ class WindowCache:
                 if window is None:
                     return start
             if is_new:
-                self._pool.submit(self._request_ahead, window)
+                self._pool.submit(self._request_ahead, window, came)
             start = window.end
         return start
 
@@ -167,6 +181,11 @@ class WindowCache:
                 return False
         weakref.finalize(kept, self._freed.append, size).atexit = False
         return True
+
+    def run(self, call: Callable[[Window], object], window: Window) -> None:
+        """Calls it on a thread of the pool, if there is one."""
+        if self._pool is not None and not self._is_closed:
+            self._pool.submit(call, window)
 
     def close(self) -> None:
         """Requests nothing more ahead, also of what waits for a thread of the pool."""
@@ -186,11 +205,13 @@ class WindowCache:
             self._windows[segment.key, number] = window
         return window
 
-    def _request_ahead(self, window: Window) -> None:
+    def _request_ahead(self, window: Window, came: Callable[[Window], object]) -> None:
         with self._lock:
             is_mine, window.is_begun = not window.is_begun, True
         if is_mine:
             self._request(window)
+            if window.has_come:
+                came(window)
 
     def _request(self, window: Window) -> None:
         size = window.end - window.start

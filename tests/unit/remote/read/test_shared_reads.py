@@ -11,7 +11,7 @@ from encodings_to_try import ENCODED, KEYS, transforms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_archive import batch_of, made
-from pools import LazyPool
+from pools import LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt, OffsetOutOfRange, Unavailable
 from remote.archive import manifests
@@ -95,12 +95,14 @@ READS = st.tuples(st.floats(0, 0.99), st.floats(0, 1), st.sampled_from([0, 1, 5_
     chunk=st.sampled_from([512, 4_096, 65_536]),
     chunks=st.sampled_from([1, 4]),
     bytes_max=st.sampled_from([1 << 16, 1 << 24]),
+    seed=st.none() | st.integers(0, 9),
     asked=st.lists(READS, min_size=1, max_size=4),
 )
 def test_any_readers_get_the_logs_own_batches(
-    finer: World, name: str, chunk: int, chunks: int, bytes_max: int, asked: list[tuple[float, float, int]]
+    finer: World, name: str, chunk: int, chunks: int, bytes_max: int, seed: int | None, asked: list[tuple[float, float, int]]
 ) -> None:
-    log, reads = finer.archived(name), shared(bytes_max, None, chunks * chunk, chunk)
+    pool = None if seed is None else ShuffledPool(seed)
+    log, reads = finer.archived(name), shared(bytes_max, pool, chunks * chunk, chunk)
     for begin, length, size in asked:
         start = log.log_start_offset + int(begin * (log.end_offset - log.log_start_offset))
         end = start + 1 + int(length * (log.end_offset - start - 1))
@@ -188,6 +190,57 @@ def test_what_is_not_in_memory_is_waited_for_only_by_those_who_may(store: Memory
     assert bytes_of(reads.read("made", log, (14, 90), 100, one_at_least=True)) == batch_of(12, range(12, 15))
     with pytest.raises(OffsetOutOfRange):
         reads.read("made", log, (91, 92), 100, one_at_least=True)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_was_requested_ahead_is_checked_by_who_brings_it_in_any_order(store: MemoryStore, order: int) -> None:
+    pool = LazyPool()
+    reads, log = shared(pool=pool, window=8_192), opened(store)
+    consumer = followed(reads, log, 8_000)
+    offset = [next(consumer).next_offset for _ in range(2)][-1]
+    for later in pool.asked[::order]:
+        later.run()
+    got = [
+        reads.read(log.manifest.path, log, (at, 90), BATCH, one_at_least=True, waits=False)
+        for at in range(offset, offset + 12, 3)
+    ]
+    assert b"".join(map(bytes_of, got)) == ALL[offset // 3 * BATCH :][: 4 * BATCH]
+
+
+def test_what_came_before_its_begin_was_known_is_checked_once_a_reader_has_come_near(store: MemoryStore) -> None:
+    pool = LazyPool()
+    reads, log = shared(pool=pool, window=8_192), opened(store)
+    consumer = followed(reads, log, 8_000)
+    for _ in range(2):
+        next(consumer)
+    behind = pool.asked[-1]
+    behind.run()  # and the window before is not there
+    for _ in pool.asked[:-1]:
+        offset = next(consumer).next_offset
+    for later in pool.asked:
+        if later is not behind:
+            later.run()
+    after = reads.read(log.manifest.path, log, (offset, 90), 8_000, one_at_least=True, waits=False)
+    assert ALL[offset // 3 * BATCH :].startswith(bytes_of(after))
+
+
+def test_damage_in_what_was_requested_ahead_is_told_to_the_reader_who_comes_to_it(store: MemoryStore) -> None:
+    other, pool = MemoryStore(), LazyPool()
+    other.objects.update(store.objects)
+    key = next(key for key in sorted(other.objects) if key.endswith(".log"))
+    whole, at = other.objects[key], 6 * BATCH + 200
+    other.objects[key] = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+    reads, log = shared(pool=pool, window=8_192), opened(other)
+    consumer, got = followed(reads, log, 5_000), b""
+    while len(got) < 6 * BATCH:
+        got += bytes_of(next(consumer))
+        for later in pool.asked:
+            later.run()
+    with pytest.raises(Corrupt) as raised:
+        next(consumer)
+    assert (got, raised.value.file) == (ALL[: 6 * BATCH], key)
+    other.objects[key] = whole
+    assert b"".join(map(bytes_of, followed(reads, log, 5_000, 18))) == ALL[6 * BATCH :]
 
 
 def test_without_room_a_reader_is_told_or_given_less(store: MemoryStore) -> None:
