@@ -30,6 +30,7 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 TOPICS = "tiering-topics.json"
+PRODUCER_IDS = "tiering-producer-ids.json"
 """Our own file in a log directory that we own: its topics. A broker ignores it."""
 LOCK = ".lock"
 

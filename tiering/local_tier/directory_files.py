@@ -10,7 +10,7 @@ from local_log.errors import Corrupt, NotFound, listed, placed
 from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, TopicPartition, marked_log_dir
 from local_log.log_dir import is_new
 from tiering.local_tier.adoption import Folder, Renaming
-from tiering.local_tier.topics_file import Topics, read_topics, write_topics
+from tiering.local_tier.topics_file import Topics, read_topics
 
 
 def read_file(directory: DataDir) -> dict[str, Topics]:
@@ -24,11 +24,6 @@ def topics_in(disk: Disk, path: str) -> dict[str, Topics]:
     with suppress(NotFound), placed(file):
         return {file: read_topics(disk.read(file))}
     return {}
-
-
-def write_file(directory: DataDir, topics: Topics) -> None:
-    """Writes the directory's topics. Raises Offline."""
-    replace_file(directory.disk, f"{directory.path}/{TOPICS}", write_topics(topics))
 
 
 def folders_in(directory: DataDir) -> list[Folder]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from local_log.cluster.metadata import read_cluster_image
-from local_log.disk import WritableDisk
+from local_log.disk import Disk, WritableDisk, replace_file
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background
 from local_log.engine.manager.cleaner_status import CleanerStatus
@@ -28,16 +28,16 @@ from local_log.engine.manager.startup import Progress
 from local_log.engine.offsets import LogOffsets
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError, NotFound, Unreadable
-from local_log.formats.filenames import TopicPartition
+from local_log.formats.filenames import TOPICS, TopicPartition
 from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
 from tiering.local_tier.adoption import Folder, Renaming, adopted, merged, renamings
-from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, refuse_unmounted, renamed, write_file
+from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, refuse_unmounted, renamed
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.followed_starts import FollowedStarts
 from tiering.local_tier.topics import check_name, config_of, more_partitions, taken_over
-from tiering.local_tier.topics_file import Topic, Topics
+from tiering.local_tier.topics_file import Topic, Topics, write_topics
 from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
 
 NODE_ID: Final = 1
@@ -122,6 +122,11 @@ class LocalTier:
         return tuple(directory.path for directory in self._manager.directories)
 
     @property
+    def transaction_max_timeout_ms(self) -> int:
+        """`transaction.max.timeout.ms`: no transaction is open for longer, or its coordinator does not work."""
+        return self._manager.config.transaction_max_timeout_ms
+
+    @property
     def offline(self) -> tuple[Offline, ...]:
         """The errors of directories that are offline."""
         return self._manager.offline
@@ -189,6 +194,28 @@ class LocalTier:
     def defaults(self, name: str) -> Mapping[str, str]:
         """The settings that a topic has where it has none of its own, by Kafka's names."""
         return self._settings(name)
+
+    def verify_transactions(self) -> None:
+        """From now on a transaction's first batch needs a verification in every log (KIP-890)."""
+        with self._lock:
+            self._manager.verify_transactions()
+
+    # Small files beside the logs
+
+    def read_files(self, name: str) -> dict[str, bytes]:
+        """A file's content by its path, in the directories that are online and have it."""
+        paths = ((directory, f"{directory.path}/{name}") for directory in self._live())
+        found = {path: unless_offline(partial(_content, directory.disk, path)) for directory, path in paths}
+        return {path: data for path, data in found.items() if data is not None}
+
+    def write_files(self, name: str, data: bytes) -> None:
+        """Replaces a file in the directories that are online, durably. Raises Unreadable if none is, Invalid if not started."""
+        with self._lock:
+            self._manager.check_started()
+            for directory in self._live():
+                unless_offline(partial(replace_file, directory.disk, f"{directory.path}/{name}", data))
+            if not self._live():
+                raise self.offline[0]
 
     # Topics
 
@@ -388,10 +415,12 @@ class LocalTier:
 
     def _save(self, topics: Topics) -> None:
         """Writes the topics into every directory that is online. Raises Unreadable if none is, Invalid unless logs are open."""
-        self._manager.check_started()
         topics = replace(topics, version=self._known.version + 1)
-        for directory in self._live():
-            unless_offline(partial(write_file, directory, topics))
-        if not self._live():
-            raise self.offline[0]
+        self.write_files(TOPICS, write_topics(topics))
         self._known = topics
+
+
+def _content(disk: Disk, path: str) -> bytes | None:
+    with suppress(NotFound):
+        return bytes(disk.read(path))
+    return None

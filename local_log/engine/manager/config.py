@@ -32,8 +32,6 @@ class ManagerConfig:
     cleaner_io_buffer_size: int = 512 << 10
     cleaner_io_buffer_load_factor: float = 0.9
     cleaner_backoff_ms: int = 15_000
-    verifies_transactions: bool = False
-    """`transaction.partition.verification.enable`, for who appends for clients and asks a coordinator; not read from settings."""
 
 
 def read_manager_config(settings: Mapping[str, str]) -> ManagerConfig:

@@ -87,13 +87,8 @@ class LogManager:
         self._topics = dict(topics or {})
         self._archived_through = archived_through
         self._policies = tuple(policies)
-        producers_of = partial(
-            ProducerStateManager,
-            expiration_ms=config.producer_id_expiration_ms,
-            transaction_timeout_max_ms=config.transaction_max_timeout_ms,
-            verifies_transactions=config.verifies_transactions,
-        )
-        self._opener = Opener(self._config_of, now_ms, random, producers_of, only_replica)
+        self._verifies_transactions = False
+        self._opener = Opener(self._config_of, now_ms, random, self._new_producers, only_replica)
         self.directories = tuple(open_data_dir(disk, path.rstrip("/") or "/") for path in config.log_dirs)
         self._current: dict[TopicPartition, ManagedLog] = {}
         self._future: dict[TopicPartition, ManagedLog] = {}
@@ -261,6 +256,22 @@ class LogManager:
                 managed.log.folder.config = self._config_of(topic)
                 if was_compacted and not managed.log.folder.config.compact:
                     self._cleaner.abort(managed.partition)
+
+    def verify_transactions(self) -> None:
+        """From now on a transaction's first batch needs a verification in every log: who appends asks a coordinator first."""
+        self._verifies_transactions = True
+        for managed in self._logs():
+            managed.log.producers.verifies_transactions = True
+
+    def _new_producers(self, disk: WritableDisk, folder: str, now_ms: Callable[[], int]) -> ProducerStateManager:
+        return ProducerStateManager(
+            disk,
+            folder,
+            now_ms,
+            expiration_ms=self.config.producer_id_expiration_ms,
+            transaction_timeout_max_ms=self.config.transaction_max_timeout_ms,
+            verifies_transactions=self._verifies_transactions,
+        )
 
     def get_or_create(self, partition: TopicPartition, topic_id: str | None = None, *, is_new: bool = False) -> UnifiedLog:
         """The partition's log. If it is missing, it is created in the directory with the fewest logs that is not offline.
