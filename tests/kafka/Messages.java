@@ -38,8 +38,10 @@ public class Messages {
     }
 
     private static Class<?> named(String name) throws ClassNotFoundException {
-        boolean isRecord = name.endsWith("Key") || name.endsWith("Value");
-        return Class.forName(isRecord ? "org.apache.kafka.coordinator.group.generated." + name : "org.apache.kafka.common.message." + name + "Data");
+        if (!name.endsWith("Key") && !name.endsWith("Value"))
+            return Class.forName("org.apache.kafka.common.message." + name + "Data");
+        String of = name.startsWith("TransactionLog") ? "transaction" : "group";
+        return Class.forName("org.apache.kafka.coordinator." + of + ".generated." + name);
     }
 
     private static String text(byte[] data) {

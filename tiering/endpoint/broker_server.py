@@ -36,6 +36,8 @@ from tiering.endpoint.reports import Reports
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
 from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, WRITE_CACHING, Settings
+from tiering.endpoint.transactions.config import TransactionConfig
+from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.endpoint.transport import listen
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, local_disk
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, log_dir, open_reading, open_tiers
@@ -148,6 +150,8 @@ def broker_server(  # what it opens, in order, reads best in one place
             closings, audit = Reports(say, CLOCK), Reports(say, CLOCK)
             commit = None if settings[WRITE_CACHING] else GroupCommit(sync)
             context = replace(context, users=of.users, audit=audit, local_tier=local_tier, group_commit=commit)
+            transactions = None if local_tier is None else _transactions(local_tier, settings, groups, reports)
+            context = replace(context, transactions=transactions)
             server = Server(context, network, pool, closings, of, lifecycle.stop, answer_ready)
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
@@ -184,6 +188,12 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
     from tiering.local_tier.reads import TierReads
 
     return OwnLogs(TierReads(tier, tiers.store, tiers.reading), local_disk())
+
+
+def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:
+    from tiering.endpoint.transactions.opening import open_transactions
+
+    return open_transactions(tier, TransactionConfig.of(settings, tier.transaction_max_timeout_ms), groups, CLOCK, report)
 
 
 def _cluster_id(tiers: Tiers, tier: "LocalTier | None") -> str:

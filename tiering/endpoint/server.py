@@ -124,14 +124,15 @@ class Server:
     def _tick_groups(self) -> None:
         """Looks often whether something is due, since rebalances and sessions are measured in seconds."""
         if not self._stopping.is_set():
-            if self.context.groups.is_due():
-                self.pool.submit(self.context.groups.tick)
+            for one in self.context.coordinators:
+                if one.is_due():
+                    self.pool.submit(one.tick)
             self._core.look()
             self._handle_all()
             self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 
     async def _drain(self) -> None:
-        own: list[Future[Any]] = [self.pool.submit(self.on_stop), self.pool.submit(self.context.groups.stop)]
+        own: list[Future[Any]] = [self.pool.submit(stop) for stop in (self.on_stop, *(c.stop for c in self.context.coordinators))]
         self._do(self._core.drain())
         self._delayed.ask_all()
         deadline = monotonic() + DRAIN_S_MAX

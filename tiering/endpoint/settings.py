@@ -140,6 +140,34 @@ STORAGE_MIN_FREE_BYTES: Final = long_setting(
 NUM_PARTITIONS: Final = int_setting(
     "num.partitions", 1, 1, "Partitions of a new topic, where it is created without their number."
 )
+TRANSACTIONAL_ID_EXPIRATION: Final = int_setting(
+    "transactional.id.expiration.ms", 604_800_000, 1, "A transactional id that nobody uses is forgotten after this time."
+)
+TRANSACTION_STATE_PARTITIONS: Final = int_setting(
+    "transaction.state.log.num.partitions", 50, 1, "Partitions of `__transaction_state`, when it is made; not changed later."
+)
+TRANSACTION_STATE_SEGMENT: Final = int_setting(
+    "transaction.state.log.segment.bytes", 100 << 20, 1 << 20, "The size of its segments, when it is made; not changed later."
+)
+TRANSACTION_ABORT_INTERVAL: Final = int_setting(
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    10_000,
+    1,
+    "How often transactions are looked for that are open for longer than their producers asked for: they are aborted.",
+)
+TRANSACTION_REMOVE_INTERVAL: Final = int_setting(
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    3_600_000,
+    1,
+    "How often transactional ids are looked for that are to be forgotten.",
+)
+ENDPOINT_TRANSACTIONS_MAX_BYTES: Final = long_setting(
+    "endpoint.transactions.max.bytes",
+    64 << 20,
+    1,
+    "Memory of all transactional ids and the partitions of their transactions, about: beyond it none is taken (40,000 ids by "
+    "default); not a setting of Kafka.",
+)
 NODE_ID: Final = int_setting("node.id", 1, 0, "The id of this broker; endpoints that share an archive need different ones.")
 AUTO_CREATE_TOPICS: Final = Setting(
     "auto.create.topics.enable",
@@ -297,6 +325,12 @@ _ALL: Final = (
     NUM_PARTITIONS,
     WRITE_CACHING,
     STORAGE_MIN_FREE_BYTES,
+    TRANSACTIONAL_ID_EXPIRATION,
+    TRANSACTION_STATE_PARTITIONS,
+    TRANSACTION_STATE_SEGMENT,
+    TRANSACTION_ABORT_INTERVAL,
+    TRANSACTION_REMOVE_INTERVAL,
+    ENDPOINT_TRANSACTIONS_MAX_BYTES,
     NODE_ID,
     AUTO_CREATE_TOPICS,
     HTTP_ADDRESS,

@@ -18,6 +18,7 @@ from tiering.endpoint.coordinator.record_messages import (
 )
 from tiering.endpoint.protocol.api_keys import APIS, FETCH, LIST_OFFSETS, PRODUCE, Api
 from tiering.endpoint.protocol.reading import read_message
+from tiering.endpoint.transactions.record_messages import TransactionLogKey, TransactionLogValue
 
 _OLD = {PRODUCE: range(3), FETCH: range(4), LIST_OFFSETS: range(1)}
 """Versions that Kafka 4 no longer has."""
@@ -73,6 +74,14 @@ def test_kafka_reads_and_writes_every_version_of_the_records_of_groups_as_we_do(
         random = Random(of.__name__)
         for message in (random_message(of, 0, random) for _ in range(_MESSAGES_EACH)):
             _compare_one(judge, message, 0, flexible=of.__name__.endswith("Value"))
+
+
+@oracle
+def test_kafka_reads_and_writes_every_version_of_the_records_of_transactions_as_we_do(judge: Judge) -> None:
+    for of, version in ((TransactionLogKey, 0), (TransactionLogValue, 0), (TransactionLogValue, 1)):
+        random = Random(f"{of.__name__} {version}")
+        for message in (random_message(of, version, random) for _ in range(_MESSAGES_EACH)):
+            _compare_one(judge, message, version, flexible=version == 1)
 
 
 @oracle

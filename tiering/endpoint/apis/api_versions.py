@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, Api
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, END_TXN, Api
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import (
     ApiVersion,
@@ -17,10 +17,13 @@ from tiering.endpoint.protocol.requests import RequestHeader, write_response
 
 _NAME_OR_VERSION: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 _NAMED_SINCE: Final = 3
-_SUPPORTED: Final = (SupportedFeatureKey("group.version", 0, 1),)
-_FINALIZED: Final = (FinalizedFeatureKey("group.version", 1, 1),)
+_LEVEL_0_SINCE: Final = 4
+"""Clients of earlier versions take no feature that may have level 0; they are told 1."""
 _FEATURES_EPOCH: Final = 0
 """They do not change while the endpoint runs."""
+_GROUP_VERSION: Final = ("group.version", 1)
+_TRANSACTION_VERSION: Final = ("transaction.version", 2)
+"""Producers that find it get a new epoch with each end of a transaction, and add no partitions (KIP-890)."""
 
 
 def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, Api]) -> ApiVersionsResponse:
@@ -29,8 +32,13 @@ def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, A
     if version >= _NAMED_SINCE and not all(map(_NAME_OR_VERSION.fullmatch, said)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = tuple(ApiVersion(api.key, api.first, api.last) for api in apis.values())
+    features = (_GROUP_VERSION, _TRANSACTION_VERSION) if END_TXN.key in apis else (_GROUP_VERSION,)
+    least = 0 if version >= _LEVEL_0_SINCE else 1
     return ApiVersionsResponse(
-        api_keys=keys, supported_features=_SUPPORTED, finalized_features_epoch=_FEATURES_EPOCH, finalized_features=_FINALIZED
+        api_keys=keys,
+        supported_features=tuple(SupportedFeatureKey(name, least, level) for name, level in features),
+        finalized_features_epoch=_FEATURES_EPOCH,
+        finalized_features=tuple(FinalizedFeatureKey(name, level, level) for name, level in features),
     )
 
 

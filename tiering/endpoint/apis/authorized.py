@@ -19,6 +19,8 @@ from tiering.endpoint.apis.later import then
 from tiering.endpoint.apis.produce import refusal_of, refused
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
     ALTER_CLIENT_QUOTAS,
     ALTER_CONFIGS,
     ALTER_USER_SCRAM_CREDENTIALS,
@@ -36,11 +38,15 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_TRANSACTIONS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
+    END_TXN,
     FETCH,
     FIND_COORDINATOR,
     INCREMENTAL_ALTER_CONFIGS,
+    INIT_PRODUCER_ID,
     LIST_OFFSETS,
+    LIST_TRANSACTIONS,
     METADATA,
     NEVER,
     OFFSET_COMMIT,
@@ -50,6 +56,8 @@ from tiering.endpoint.protocol.api_keys import (
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    TXN_OFFSET_COMMIT,
+    WRITE_TXN_MARKERS,
 )
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsResult
@@ -321,5 +329,13 @@ RULES: Final[Mapping[int, Rule]] = {
     ALTER_USER_SCRAM_CREDENTIALS.key: _open,
     DESCRIBE_CLUSTER.key: _open,
     DESCRIBE_TOPIC_PARTITIONS.key: _open,
+    ADD_OFFSETS_TO_TXN.key: _open,
+    ADD_PARTITIONS_TO_TXN.key: _open,
+    DESCRIBE_TRANSACTIONS.key: _open,
+    END_TXN.key: _open,
+    INIT_PRODUCER_ID.key: _open,
+    LIST_TRANSACTIONS.key: _open,
+    TXN_OFFSET_COMMIT.key: _open,
+    WRITE_TXN_MARKERS.key: _open,
     **GROUP_RULES,
 }

@@ -26,6 +26,7 @@ from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.quotas.quota_file import QuotaFile
 from tiering.endpoint.reads import NotAtHand, Reads
 from tiering.endpoint.settings import DEFAULTS, QUEUED_MAX_REQUEST_BYTES, Settings
+from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.read.tiered_log import Isolation, TieredLog
 
 if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
@@ -80,6 +81,8 @@ class Context:
     """Syncs what is appended with `acks=all` before it is acknowledged; without it nothing is synced for that."""
     room: FreeRoom = field(default_factory=FreeRoom)
     """How much the volumes of these directories still take."""
+    transactions: TransactionCoordinator | None = None
+    """Where there is a local tier."""
     may_wait: bool = True
     """Whether an answer may wait for a store, a disk or another thread; if not, NotAtHand is raised instead."""
 
@@ -89,6 +92,11 @@ class Context:
             self.acls.look()
         if self.quota_file is not None:
             self.quota_file.look()
+
+    @property
+    def coordinators(self) -> tuple[GroupCoordinator | TransactionCoordinator, ...]:
+        """Those that there are, which have things to do from time to time."""
+        return (self.groups,) if self.transactions is None else (self.groups, self.transactions)
 
     @property
     def apis(self) -> Mapping[int, Api]:

@@ -38,6 +38,10 @@ def _coordinator(key: str, key_type: int, context: Context) -> Coordinator:
     if key_type == GROUP:
         broker = coordinator_of(key, context)
         return Coordinator(key, broker.node_id, broker.host, broker.port, error_message="")
+    if key_type == TRANSACTION and context.transactions is not None:
+        live = context.cluster.live
+        own = next(broker for broker in live.brokers if broker.node_id == live.node_id)
+        return Coordinator(key, own.node_id, own.host, own.port, error_message="")
     if key_type == TRANSACTION:
         # Of all errors this is one that producers do not wait for to go away; they print the message.
         return Coordinator(key, _NO_NODE, port=_NO_NODE, error_code=ErrorCode.POLICY_VIOLATION, error_message=_NO_TRANSACTIONS)

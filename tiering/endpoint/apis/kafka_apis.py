@@ -39,11 +39,23 @@ from tiering.endpoint.apis.produce import produce
 from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
+from tiering.endpoint.apis.transaction_offsets import txn_offset_commit
+from tiering.endpoint.apis.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    describe_transactions,
+    end_txn,
+    init_producer_id,
+    list_transactions,
+    write_txn_markers,
+)
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
 from tiering.endpoint.metrics import EndpointMetrics
 from tiering.endpoint.protocol.api_keys import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
     ALTER_CLIENT_QUOTAS,
     ALTER_CONFIGS,
     ALTER_USER_SCRAM_CREDENTIALS,
@@ -65,15 +77,19 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_TRANSACTIONS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
+    END_TXN,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
     INCREMENTAL_ALTER_CONFIGS,
+    INIT_PRODUCER_ID,
     JOIN_GROUP,
     LEAVE_GROUP,
     LIST_GROUPS,
     LIST_OFFSETS,
+    LIST_TRANSACTIONS,
     METADATA,
     OFFSET_COMMIT,
     OFFSET_DELETE,
@@ -83,6 +99,8 @@ from tiering.endpoint.protocol.api_keys import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     SYNC_GROUP,
+    TXN_OFFSET_COMMIT,
+    WRITE_TXN_MARKERS,
 )
 from tiering.endpoint.protocol.error_codes import error_codes
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
@@ -135,6 +153,14 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     CONSUMER_GROUP_HEARTBEAT.key: consumer_group_heartbeat,
     CONSUMER_GROUP_DESCRIBE.key: consumer_group_describe,
     DESCRIBE_TOPIC_PARTITIONS.key: describe_topic_partitions,
+    ADD_OFFSETS_TO_TXN.key: add_offsets_to_txn,
+    ADD_PARTITIONS_TO_TXN.key: add_partitions_to_txn,
+    DESCRIBE_TRANSACTIONS.key: describe_transactions,
+    END_TXN.key: end_txn,
+    INIT_PRODUCER_ID.key: init_producer_id,
+    LIST_TRANSACTIONS.key: list_transactions,
+    TXN_OFFSET_COMMIT.key: txn_offset_commit,
+    WRITE_TXN_MARKERS.key: write_txn_markers,
 }
 
 

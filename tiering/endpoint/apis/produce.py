@@ -16,7 +16,7 @@ from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.later import later
-from tiering.endpoint.apis.produced_records import are_transactional, check_records
+from tiering.endpoint.apis.produced_records import are_transactional, check_records, first_of_transaction
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.produce import (
@@ -31,10 +31,14 @@ from tiering.endpoint.protocol.messages.produce import (
 )
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import STORAGE_MIN_FREE_BYTES
+from tiering.endpoint.transactions.errors import TransactionError
+from tiering.endpoint.transactions.transaction_coordinator import ProducerIdAndEpoch
+from tiering.endpoint.transactions.verification import FirstBatch, TransactionVerifier, of_produce, told_to_producer
 from tiering.local_tier.errors import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from local_log.engine.append.analyze import AppendInfo
+    from local_log.engine.producers.state import Verification
     from local_log.engine.unified_log import UnifiedLog
     from tiering.local_tier.local_tier import LocalTier
 
@@ -183,9 +187,14 @@ class _Appends:
     def _append(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
         metrics, log, number = self._context.metrics, None, place[-1]
         try:
-            log = self._tier.log(TopicPartition(name, number))
+            partition = TopicPartition(name, number)
+            log = self._tier.log(partition)
             self._check_room(log, len(records))
-            info = log.append_as_leader(records, log.epochs.latest_epoch or 0)
+            verification = self._verification(partition, log, records)
+            info = log.append_as_leader(records, log.epochs.latest_epoch or 0, verification=verification)
+        except TransactionError as e:
+            code = told_to_producer(e.code, of_produce(self._version))
+            return _refused(number, code, f"the partition cannot be added to the transaction: {e.code.name}")
         except Refused as e:
             is_expected = isinstance(e, _EXPECTED)
             metrics.produced(name, 0, 0, failed=not is_expected)
@@ -212,6 +221,18 @@ class _Appends:
                 f"{log.folder.path}: its volume has less than {kept} bytes free (storage.min.free.bytes), so nothing is "
                 "appended; free some space there"
             )
+
+    def _verification(self, partition: TopicPartition, log: "UnifiedLog", records: Buffer) -> "Verification | None":
+        """What a transaction's first batch needs. Raises TransactionError, Refused."""
+        if self._request.transactional_id is None or self._context.transactions is None:
+            return None
+        batch = first_of_transaction(records)
+        if batch is None:
+            return None
+        first = FirstBatch(
+            self._request.transactional_id, ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch), batch.base_sequence
+        )
+        return TransactionVerifier(self._context.transactions).verify(partition, log, first, of_produce(self._version))
 
     def _moved(self, number: int) -> PartitionProduceResponse:
         leader = LeaderIdAndEpoch(self._context.cluster.live.node_id, _NOTHING)

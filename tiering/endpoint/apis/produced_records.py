@@ -46,6 +46,13 @@ def are_transactional(all_records: Iterable[Buffer]) -> bool:
     return any(map(_is_transactional, all_records))
 
 
+def first_of_transaction(records: Buffer) -> MemoryBatch | None:
+    """The first batch, if it belongs to a transaction. Raises CorruptMessage."""
+    if not _is_transactional(records):
+        return None
+    return memory_batches(records)[0]
+
+
 def _is_transactional(records: Buffer) -> bool:
     attributes = _of_one_batch(records)
     if attributes is not None:

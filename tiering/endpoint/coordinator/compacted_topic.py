@@ -60,7 +60,8 @@ class CompactedTopic:
         ]
         new = NewBatch(0)
         if producer is not None:
-            new = NewBatch(0, producer_id=producer[0], producer_epoch=producer[1], is_transactional=True)
+            # Each batch has sequence number 0, as Kafka's coordinators write: nobody compares them.
+            new = NewBatch(0, producer_id=producer[0], producer_epoch=producer[1], base_sequence=0, is_transactional=True)
         batch = write_batch(new, pa.RecordBatch.from_pylist(rows, schema=RECORDS))
         epoch = log.epochs.latest_epoch or 0
         return log.append_as_leader(batch, epoch, Origin.COORDINATOR, verification=verification).first_offset

@@ -36,7 +36,14 @@ from tiering.endpoint.coordinator.modern.regular_expressions import matching
 from tiering.endpoint.coordinator.modern.topics import NoTopics, Topics
 from tiering.endpoint.coordinator.modern.validation import check_request
 from tiering.endpoint.coordinator.offset_metadata_manager import OffsetMetadataManager
-from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, OffsetsLog, partition_for
+from tiering.endpoint.coordinator.offsets_log import (
+    EndOfTransaction,
+    Loaded,
+    OffsetsLog,
+    Transaction,
+    TransactionalProducer,
+    partition_for,
+)
 from tiering.endpoint.coordinator.rebalancing import Rebalancing
 from tiering.endpoint.coordinator.record_messages import (
     GroupMetadataKey,
@@ -60,6 +67,7 @@ from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest
 from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from tiering.endpoint.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 FULL: Final = "groups take all of the memory that endpoint.groups.max.bytes allows: delete some, or raise it"
 """Without the name of a group: a client can make up as many as hide all other messages of a minute."""
@@ -274,6 +282,22 @@ class GroupCoordinator:
                 self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
             return self._offsets.commit(request, version, self.clock.now_ms())
 
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, producer: TransactionalProducer
+    ) -> TxnOffsetCommitResponse:
+        """Keeps offsets of a group if the producer's transaction commits. Raises GroupError."""
+        with self._answering():
+            self._check(request.group_id)
+            if self.log is not None:
+                self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
+            return self._offsets.commit_transactional(request, producer, self.clock.now_ms())
+
+    def end_transaction(self, transaction: Transaction, append: Callable[[], None], *, is_committed: bool) -> None:
+        """Appends a transaction's marker, since which what groups have committed in it counts. Raises what `append` does."""
+        with self._answering():
+            append()
+            self._offsets.offsets.end_transaction(transaction, is_committed=is_committed)
+
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         """The offsets of a group. Raises GroupError for who is no member of it."""
         with self._answering():
@@ -300,7 +324,7 @@ class GroupCoordinator:
     def _more_of_sync(self, request: SyncGroupRequest) -> int:
         return sum(len(one.assignment) for one in request.assignments)
 
-    def _more_of_commit(self, request: OffsetCommitRequest) -> int:
+    def _more_of_commit(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int:
         known = self._offsets.offsets.of_group(request.group_id)
         asked = ((one, known.get((topic.name, one.partition_index))) for topic in request.topics for one in topic.partitions)
         sizes = (

@@ -7,12 +7,14 @@ from typing import Final
 from local_log.errors import LogError
 from remote.clock import Clock
 from tiering.endpoint.coordinator.errors import GroupError
-from tiering.endpoint.coordinator.offsets_log import OffsetsLog
+from tiering.endpoint.coordinator.offsets_log import OffsetsLog, TransactionalProducer
 from tiering.endpoint.coordinator.records import Record
 from tiering.endpoint.protocol.errors import ErrorCode
 
 _TOO_LARGE: Final = (10, 18)
 """Kafka's codes of a batch that is larger than the topic, or a segment, allows."""
+_OF_PRODUCER: Final = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE)
+"""What a log says of a producer: it is fenced, or its transaction has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,16 @@ class Journal:
     clock: Clock
     report: Callable[[str], object]
 
-    def write(self, group: str, records: Sequence[Record]) -> int:
+    def write(self, group: str, records: Sequence[Record], producer: TransactionalProducer | None = None) -> int:
         """Appends records of a group, all or none; returns the offset of the first. Raises GroupError.
 
         Clients look for the coordinator again, and repeat what they asked for; not so what is larger than `max.message.bytes`.
         """
         try:
-            return self.log.append(group, records, self.clock.now_ms())
+            return self.log.append(group, records, self.clock.now_ms(), producer)
         except LogError as e:
+            code = getattr(e, "code", None)
+            if code in _OF_PRODUCER:
+                raise GroupError(ErrorCode(code)) from e
             self.report(f"{len(records)} records of group {group} cannot be kept: {e}")
-            is_too_large = getattr(e, "code", None) in _TOO_LARGE
-            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR if is_too_large else ErrorCode.NOT_COORDINATOR) from e
+            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR if code in _TOO_LARGE else ErrorCode.NOT_COORDINATOR) from e

@@ -17,6 +17,7 @@ from tiering.endpoint.coordinator.group_states import EMPTY, ON_COMMIT, STABLE
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
 from tiering.endpoint.coordinator.modern.validation import check_commit, check_fetch
+from tiering.endpoint.coordinator.offsets_log import TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import (
     NO_EXPIRY,
@@ -45,6 +46,13 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
+)
+from tiering.endpoint.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
 )
 
 _NO_OFFSET: Final = -1
@@ -81,6 +89,29 @@ class OffsetMetadataManager:
         self._write(request.group_id, kept)
         self.groups.ensure(request.group_id)
         return OffsetCommitResponse(topics=tuple(answers))
+
+    def commit_transactional(
+        self, request: TxnOffsetCommitRequest, producer: TransactionalProducer, now_ms: int
+    ) -> TxnOffsetCommitResponse:
+        """Keeps offsets that count if the producer's transaction commits. Raises GroupError."""
+        if self.journal is None:
+            raise GroupError(ErrorCode.POLICY_VIOLATION)
+        self._validate_transactional(request)
+        kept: list[_Kept] = []
+        answers = []
+        for topic in request.topics:
+            codes = [self._metadata_error(one) for one in topic.partitions]
+            for one, code in zip(topic.partitions, codes, strict=True):
+                if not code:
+                    text = one.committed_metadata or ""
+                    offset = OffsetAndMetadata(one.committed_offset, one.committed_leader_epoch, text, now_ms)
+                    kept.append((OffsetCommitKey(request.group_id, topic.name, one.partition_index), offset))
+            numbers = (one.partition_index for one in topic.partitions)
+            of_topic = tuple(TxnOffsetCommitResponsePartition(n, code) for n, code in zip(numbers, codes, strict=True))
+            answers.append(TxnOffsetCommitResponseTopic(topic.name, of_topic))
+        self._write(request.group_id, kept, producer)
+        self.groups.ensure(request.group_id)
+        return TxnOffsetCommitResponse(topics=tuple(answers))
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         """The offsets of a group, of all partitions if `topics` is null. Raises GroupError for who is no member."""
@@ -192,7 +223,26 @@ class OffsetMetadataManager:
             raise GroupError(ON_COMMIT[group.state])
         self.groups.rebalancing.expect_heartbeat(group, group.members[request.member_id])
 
-    def _metadata_error(self, partition: OffsetCommitRequestPartition) -> ErrorCode:
+    def _validate_transactional(self, request: TxnOffsetCommitRequest) -> None:
+        """A producer may name no member, as older ones do; one that it names must be of the current generation."""
+        group, generation = self.groups.groups.get(request.group_id), request.generation_id
+        consumers, is_named = self.groups.consumers.get(request.group_id), generation >= 0 or bool(request.member_id)
+        if consumers is not None and is_named:
+            check = check_commit(consumers, request.member_id, generation, _UNKNOWN_GROUP_SINCE)
+            for one in request.topics:
+                for partition in one.partitions:
+                    check(ZERO_TOPIC_ID, partition.partition_index)
+        if consumers is not None:
+            return
+        if group is None and generation >= 0:
+            raise GroupError(ErrorCode.ILLEGAL_GENERATION)
+        if group is None or (generation < 0 and group.state is EMPTY):
+            return
+        if is_named or request.group_instance_id is not None:
+            group.validate_member(request.member_id, request.group_instance_id)
+            group.validate_generation(generation)
+
+    def _metadata_error(self, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition) -> ErrorCode:
         size = len((partition.committed_metadata or "").encode("utf-16-le", "surrogatepass")) // 2
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if size > self.config.offset_metadata_max else ErrorCode.NONE
 
@@ -207,13 +257,16 @@ class OffsetMetadataManager:
             return OffsetFetchResponsePartitions(number, _NO_OFFSET, metadata="")
         return OffsetFetchResponsePartitions(number, offset.committed_offset, offset.leader_epoch, offset.metadata)
 
-    def _write(self, group: str, kept: Sequence[_Kept]) -> None:
+    def _write(self, group: str, kept: Sequence[_Kept], producer: TransactionalProducer | None = None) -> None:
         if not kept or self.journal is None:
             return
         records = [offset_commit_tombstone(key) if offset is None else offset_commit_record(key, offset) for key, offset in kept]
-        first = self.journal.write(group, records)
+        first = self.journal.write(group, records, producer)
+        transaction = None
+        if producer is not None:
+            transaction = (partition_for(group, self.journal.log.partitions), producer.producer_id)
         for at, (key, offset) in enumerate(kept, first):
-            self.offsets.replay(key, None if offset is None else replace(offset, record_offset=at))
+            self.offsets.replay(key, None if offset is None else replace(offset, record_offset=at), transaction)
 
 
 def _kept(

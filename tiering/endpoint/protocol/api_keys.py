@@ -17,6 +17,8 @@ from tiering.endpoint.protocol.messages.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
+from tiering.endpoint.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from tiering.endpoint.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from tiering.endpoint.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.client_quotas import (
@@ -47,6 +49,8 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from tiering.endpoint.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from tiering.endpoint.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -54,10 +58,12 @@ from tiering.endpoint.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from tiering.endpoint.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from tiering.endpoint.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from tiering.endpoint.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -73,6 +79,8 @@ from tiering.endpoint.protocol.messages.scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from tiering.endpoint.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from tiering.endpoint.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 NEVER: Final = 1 << 15
 """The first flexible version of an API that has none."""
@@ -119,9 +127,15 @@ SYNC_GROUP: Final = Api(14, "SyncGroup", 0, 5, 4, SyncGroupRequest, SyncGroupRes
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", 0, 6, 5, DescribeGroupsRequest, DescribeGroupsResponse)
 LIST_GROUPS: Final = Api(16, "ListGroups", 0, 5, 3, ListGroupsRequest, ListGroupsResponse)
 API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
+INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", 0, 5, 2, InitProducerIdRequest, InitProducerIdResponse, True)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
+ADD_PARTITIONS_TO_TXN: Final = Api(24, "AddPartitionsToTxn", 0, 5, 3, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, True)
+ADD_OFFSETS_TO_TXN: Final = Api(25, "AddOffsetsToTxn", 0, 4, 3, AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, True)
+END_TXN: Final = Api(26, "EndTxn", 0, 5, 3, EndTxnRequest, EndTxnResponse, True)
+WRITE_TXN_MARKERS: Final = Api(27, "WriteTxnMarkers", 1, 2, 1, WriteTxnMarkersRequest, WriteTxnMarkersResponse, True)
+TXN_OFFSET_COMMIT: Final = Api(28, "TxnOffsetCommit", 0, 5, 3, TxnOffsetCommitRequest, TxnOffsetCommitResponse, True)
 DESCRIBE_ACLS: Final = Api(29, "DescribeAcls", 1, 3, 2, DescribeAclsRequest, DescribeAclsResponse)
 CREATE_ACLS: Final = Api(30, "CreateAcls", 1, 3, 2, CreateAclsRequest, CreateAclsResponse)
 DELETE_ACLS: Final = Api(31, "DeleteAcls", 1, 3, 2, DeleteAclsRequest, DeleteAclsResponse)
@@ -150,6 +164,10 @@ INCREMENTAL_ALTER_CONFIGS: Final = Api(
 )
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
+DESCRIBE_TRANSACTIONS: Final = Api(
+    65, "DescribeTransactions", 0, 0, 0, DescribeTransactionsRequest, DescribeTransactionsResponse, True
+)
+LIST_TRANSACTIONS: Final = Api(66, "ListTransactions", 0, 2, 0, ListTransactionsRequest, ListTransactionsResponse, True)
 CONSUMER_GROUP_HEARTBEAT: Final = Api(
     68, "ConsumerGroupHeartbeat", 0, 1, 0, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 )
@@ -179,7 +197,13 @@ _ALL: Final = (
     CREATE_TOPICS,
     DELETE_TOPICS,
     DELETE_RECORDS,
+    INIT_PRODUCER_ID,
     OFFSET_FOR_LEADER_EPOCH,
+    ADD_PARTITIONS_TO_TXN,
+    ADD_OFFSETS_TO_TXN,
+    END_TXN,
+    WRITE_TXN_MARKERS,
+    TXN_OFFSET_COMMIT,
     DESCRIBE_ACLS,
     CREATE_ACLS,
     DELETE_ACLS,
@@ -197,6 +221,8 @@ _ALL: Final = (
     ALTER_USER_SCRAM_CREDENTIALS,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
     CONSUMER_GROUP_HEARTBEAT,
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_TOPIC_PARTITIONS,

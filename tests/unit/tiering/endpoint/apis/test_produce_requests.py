@@ -183,9 +183,9 @@ def test_bytes_and_records_are_counted_by_topic(endpoint: WritingEndpoint) -> No
 def test_records_reach_the_log_without_a_copy(endpoint: WritingEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     given, append = list[Any](), UnifiedLog.append_as_leader
 
-    def noted(log: UnifiedLog, records: Any, leader_epoch: int) -> Any:
+    def noted(log: UnifiedLog, records: Any, leader_epoch: int, **more: Any) -> Any:
         given.append(records)
-        return append(log, records, leader_epoch)
+        return append(log, records, leader_epoch, **more)
 
     monkeypatch.setattr(UnifiedLog, "append_as_leader", noted)
     frame = write_request(RequestHeader(PRODUCE, 9, 99, "test"), endpoint.asked("orders", {0: (ONE,)}, 9))[4:]

@@ -1,0 +1,93 @@
+"""What time does to transactions: open ones are aborted, and ids that nobody uses are forgotten."""
+
+import pytest
+from transactions_kept import ORDERS, Transactions, states
+
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.transactions.transaction_coordinator import RETRY_MS
+from tiering.endpoint.transactions.transaction_states import COMPLETE_ABORT, ONGOING, PREPARE_ABORT
+
+HOUR_MS, WEEK_MS = 3_600_000, 604_800_000
+
+
+@pytest.fixture
+def at() -> Transactions:
+    return Transactions()
+
+
+def test_a_transaction_that_is_open_for_longer_than_its_producer_asked_for_is_aborted_with_a_new_epoch(at: Transactions) -> None:
+    producer, patient = at.init(timeout_ms=15_000), at.init("patient", timeout_ms=900_000)
+    at.add(producer)
+    at.add(patient, own_id="patient")
+    at.later(10_000)
+    assert at.of().state is ONGOING
+    at.later(10_000)
+    assert at.of().state is COMPLETE_ABORT
+    assert at.outcomes() == [(0, 1, False)]
+    assert at.of("patient").state is ONGOING
+    assert at.end(producer, commit=True) == at.add(producer) == ErrorCode.PRODUCER_FENCED
+    assert at.init(expected=producer) == (0, 1), "who says that it is the one that was fenced goes on after its own abort"
+
+
+def test_neither_idle_ids_nor_decided_transactions_time_out(at: Transactions) -> None:
+    producer = at.init(timeout_ms=1)
+    at.init("idle", timeout_ms=1)
+    at.add(producer)
+    at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+    at.end(producer, commit=False)
+    kept = len(at.log.kept)
+    at.later(20_000)
+    assert (at.of().state, at.of().producer_epoch, len(at.log.kept)) == (PREPARE_ABORT, 0, kept)
+
+
+def test_an_abort_that_cannot_be_kept_is_tried_again_without_another_epoch(at: Transactions) -> None:
+    at.add(at.init(timeout_ms=1))
+    at.log.is_broken = True
+    at.later(10_000)
+    at.later(10_000)
+    assert (at.of().state, at.of().producer_epoch) == (ONGOING, 0)
+    at.log.is_broken = False
+    at.later(10_000)
+    assert (at.of().state, at.of().producer_epoch) == (COMPLETE_ABORT, 1)
+
+
+def test_what_was_open_before_a_restart_times_out_after_it(at: Transactions) -> None:
+    at.add(at.init(timeout_ms=15_000))
+    at.later(10_000)
+    at.started()
+    at.later(10_000)
+    assert at.of().state is COMPLETE_ABORT
+
+
+def test_ids_that_nobody_uses_are_forgotten_and_stay_so(at: Transactions) -> None:
+    at.init("idle")
+    at.init("used")
+    at.later(WEEK_MS - HOUR_MS)
+    at.init("used")
+    at.add(at.init("open"), own_id="open")
+    at.later(2 * HOUR_MS)
+    assert states(at.coordinator.all()) == {"used": "Empty", "open": "CompleteAbort"}
+    at.started()
+    assert states(at.coordinator.all()) == {"used": "Empty", "open": "CompleteAbort"}
+    assert at.init("idle") == (1000, 0), "its former id is not given again"
+
+
+def test_ids_that_cannot_be_forgotten_are_forgotten_later(at: Transactions) -> None:
+    at.init()
+    at.log.is_broken = True
+    at.later(WEEK_MS)
+    assert states(at.coordinator.all()) == {"shop": "Empty"}
+    assert "cannot be forgotten" in at.said[-1]
+    at.log.is_broken = False
+    at.later(HOUR_MS)
+    assert states(at.coordinator.all()) == {}
+
+
+def test_markers_that_fail_are_not_tried_more_often_than_once_a_second(at: Transactions) -> None:
+    producer = at.init()
+    at.add(producer)
+    at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+    at.end(producer, commit=True)
+    assert not at.coordinator.is_due()
+    at.clock.now += RETRY_MS
+    assert at.coordinator.is_due()

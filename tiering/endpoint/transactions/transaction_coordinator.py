@@ -1,0 +1,301 @@
+"""Answers for producers with transactional ids (Kafka's TransactionCoordinator): many threads ask, one at a time is answered.
+
+A transaction's outcome is written before its first marker, and its end after the last one. So whoever starts anew, here or
+another broker, writes the markers that are missing; those that are there already change nothing when they are written again.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from local_log.errors import LogError
+from local_log.formats.filenames import TopicPartition
+from remote.clock import Clock
+from tiering.endpoint.coordinator.timers import Timers
+from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.transactions.config import TransactionConfig
+from tiering.endpoint.transactions.errors import TransactionError
+from tiering.endpoint.transactions.producer_id_manager import ProducerIdManager
+from tiering.endpoint.transactions.transaction_log import Marker, TransactionLog, WritesMarkers
+from tiering.endpoint.transactions.transaction_metadata import (
+    BUMPS_EPOCHS_SINCE,
+    EPOCH_MAX,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    TransactionMetadata,
+    is_exhausted,
+)
+from tiering.endpoint.transactions.transaction_state_manager import TransactionStateManager
+from tiering.endpoint.transactions.transaction_states import (
+    ON_END_AGAIN_V2,
+    ON_END_V1,
+    ON_END_V2,
+    ONGOING,
+    PREPARE_COMMIT,
+    PREPARED,
+    Ends,
+)
+
+RETRY_MS: Final = 1_000
+"""So long later markers are written that could not be."""
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """Who a producer is, and since which of its beginnings."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class TransactionCoordinator:
+    """All transactional ids, and ids for other producers. `report` is told what whoever runs the endpoint should know."""
+
+    config: TransactionConfig
+    log: TransactionLog
+    markers: WritesMarkers
+    producer_ids: ProducerIdManager
+    clock: Clock
+    report: Callable[[str], object]
+    _states: TransactionStateManager = field(init=False)
+    _timers: Timers = field(default_factory=Timers)
+    _is_active: bool = True
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._states = TransactionStateManager(self.config, self.log, self.clock, self.report)
+
+    def load(self) -> None:
+        """Takes up what the log has, and ends the transactions whose outcome is decided. Raises LogError."""
+        with self._lock:
+            self._states.load()
+            self._retry()
+            self._abort_timed_out(first=True)
+            self._expire(first=True)
+
+    def is_due(self) -> bool:
+        """Whether there is something to do for `tick`. Takes no time."""
+        next_ms = self._timers.next_ms
+        return next_ms is not None and next_ms <= self.clock.now_ms()
+
+    def tick(self) -> None:
+        """Does what is due: open transactions are aborted, missing markers written, and unused ids forgotten."""
+        if not self._lock.acquire(blocking=False):
+            return  # the next time will do
+        try:
+            for task in self._timers.due(self.clock.now_ms()):
+                task()
+        finally:
+            self._lock.release()
+
+    def stop(self) -> None:
+        """Refuses further requests."""
+        with self._lock:
+            self._is_active = False
+
+    # Requests
+
+    def new_producer_id(self) -> ProducerIdAndEpoch:
+        """The id of a producer without a transactional id. Raises TransactionError."""
+        with self._lock:
+            return ProducerIdAndEpoch(self._next_id(), 0)
+
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None = None
+    ) -> ProducerIdAndEpoch:
+        """A producer begins: the others with its id are fenced, and what they have open is aborted. Raises TransactionError.
+
+        `expected` is who it is, if it goes on after an error (KIP-360).
+        """
+        if not transactional_id:
+            raise TransactionError(ErrorCode.INVALID_REQUEST)
+        if not 0 < timeout_ms <= self.config.max_timeout_ms:
+            raise TransactionError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        with self._lock:
+            self._check()
+            now_ms = self.clock.now_ms()
+            known = self._states.transactions.get(transactional_id)
+            if known is None:
+                known = TransactionMetadata(transactional_id, self._next_id(), timeout_ms, now_ms)
+            if expected is not None and not _may_go_on(known, expected):
+                raise TransactionError(ErrorCode.PRODUCER_FENCED)
+            if known.state is ONGOING:
+                self._begin_to_end(known.fenced(now_ms))
+            if known.state is ONGOING or known.state in PREPARED:
+                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            begun = self._begun(known, timeout_ms, expected, now_ms)
+            self._states.put(begun)
+            return ProducerIdAndEpoch(begun.producer_id, begun.producer_epoch)
+
+    def add_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition], client_version: int
+    ) -> None:
+        """The producer's transaction has these partitions, too. Raises TransactionError."""
+        with self._lock:
+            known, added = self._of(transactional_id, producer), frozenset(partitions)
+            if known.state in PREPARED:
+                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            if known.state is not ONGOING or not added <= known.partitions:
+                self._states.put(known.added(added, client_version, self.clock.now_ms()))
+
+    def verify(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether the producer's transaction has these partitions. Raises TransactionError."""
+        with self._lock:
+            known = self._of(transactional_id, producer)
+            if known.state in PREPARED:
+                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            has = known.partitions
+            return {one: ErrorCode.NONE if one in has else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
+
+    def end(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, client_version: int, *, is_committed: bool
+    ) -> ProducerIdAndEpoch:
+        """The producer commits or aborts; as whom it goes on. Raises TransactionError."""
+        with self._lock:
+            self._check()
+            known = self._states.of(transactional_id)
+            bumps = client_version >= BUMPS_EPOCHS_SINCE
+            answers = _ends_v2(known, producer) if bumps else _ends_v1(known, producer)
+            answer = answers[known.state][0 if is_committed else 1]
+            if answer is ErrorCode.NONE:
+                return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
+            if answer is not None:
+                raise TransactionError(answer)
+            next_id = self._next_id() if bumps and is_exhausted(known.producer_epoch) else NO_PRODUCER_ID
+            now_ms = self.clock.now_ms()
+            ended = self._begin_to_end(
+                known.prepared(is_committed=is_committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms)
+            )
+            return ProducerIdAndEpoch(ended.producer_id, ended.producer_epoch)
+
+    def all(self) -> tuple[TransactionMetadata, ...]:
+        """Every transactional id. Raises TransactionError if it has stopped."""
+        with self._lock:
+            if not self._is_active:
+                raise TransactionError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return tuple(self._states.transactions.values())
+
+    def find(self, transactional_id: str) -> TransactionMetadata:
+        """A transactional id. Raises TransactionError."""
+        with self._lock:
+            self._check()
+            if not transactional_id:
+                raise TransactionError(ErrorCode.INVALID_REQUEST)
+            found = self._states.transactions.get(transactional_id)
+            if found is None:
+                raise TransactionError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+            return found
+
+    # What they have in common
+
+    def _check(self) -> None:
+        if not self._is_active:
+            raise TransactionError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _of(self, transactional_id: str, producer: ProducerIdAndEpoch) -> TransactionMetadata:
+        """The transactional id, if the producer has it."""
+        self._check()
+        known = self._states.of(transactional_id)
+        if known.producer_id != producer.producer_id:
+            raise TransactionError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if known.producer_epoch != producer.epoch:
+            raise TransactionError(ErrorCode.PRODUCER_FENCED)
+        return known
+
+    def _next_id(self) -> int:
+        try:
+            return self.producer_ids.next_id()
+        except LogError as e:
+            self.report(f"no producer id can be given: {e}")
+            raise TransactionError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from e  # clients ask again
+
+    def _begun(
+        self, known: TransactionMetadata, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
+    ) -> TransactionMetadata:
+        epoch = None if expected is None else expected.epoch
+        if is_exhausted(known.producer_epoch) and epoch in (None, known.producer_epoch):
+            return known.next_id(self._next_id(), timeout_ms, now_ms, is_expected=expected is not None)
+        return known.next_epoch(timeout_ms, epoch, now_ms)
+
+    # The end of transactions
+
+    def _begin_to_end(self, prepared: TransactionMetadata) -> TransactionMetadata:
+        """Keeps the outcome, and goes on to the end as far as it can; gives the end."""
+        self._states.put(prepared)
+        if not self._end(prepared):
+            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+        return prepared.completed(self.clock.now_ms())
+
+    def _end(self, prepared: TransactionMetadata) -> bool:
+        """Writes the markers that are missing; whether the transaction has ended."""
+        try:
+            lacking = self._write_markers(prepared)
+            self._states.transactions[prepared.transactional_id] = left = prepared.lacks(lacking)
+            if not lacking:
+                self._states.put(left.completed(self.clock.now_ms()))
+        except TransactionError:
+            return False  # it was said why
+        except LogError as e:
+            self.report(f"the markers of a transaction cannot be written: {e}")
+            return False
+        return not lacking
+
+    def _write_markers(self, prepared: TransactionMetadata) -> list[TopicPartition]:
+        """The partitions that lack their marker then. One that was deleted lacks none."""
+        epoch = self.log.epoch(prepared.transactional_id)
+        marker = Marker(
+            prepared.producer_id,
+            prepared.producer_epoch,
+            epoch,
+            prepared.state is PREPARE_COMMIT,
+            prepared.client_version,
+        )
+        done = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return [one for one in sorted(prepared.partitions) if self.markers.write(one, marker) not in done]
+
+    def _retry(self) -> None:
+        if not all([self._end(one) for one in self._states.prepared()]):  # noqa: C419  # each is tried
+            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+
+    def _abort_timed_out(self, *, first: bool = False) -> None:
+        self._timers.schedule("abort", self.clock.now_ms() + self.config.abort_interval_ms, self._abort_timed_out)
+        for one in () if first else self._states.timed_out():
+            try:
+                self._begin_to_end(one.fenced(self.clock.now_ms()))
+            except TransactionError:
+                return  # it was said why; the next time will do
+
+    def _expire(self, *, first: bool = False) -> None:
+        self._timers.schedule("expiry", self.clock.now_ms() + self.config.remove_interval_ms, self._expire)
+        if not first:
+            self._states.expire()
+
+
+def _may_go_on(known: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
+    """Whether a producer that says who it is may have the id; its epoch is looked at later."""
+    asked_again = expected.producer_id == known.previous_producer_id and is_exhausted(expected.epoch)
+    return known.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == known.producer_id or asked_again
+
+
+def _ends_v1(known: TransactionMetadata, producer: ProducerIdAndEpoch) -> Ends:
+    if known.producer_id != producer.producer_id:
+        raise TransactionError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if known.producer_epoch != producer.epoch:
+        raise TransactionError(ErrorCode.PRODUCER_FENCED)
+    return ON_END_V1
+
+
+def _ends_v2(known: TransactionMetadata, producer: ProducerIdAndEpoch) -> Ends:
+    has_new_id = (
+        known.previous_producer_id == producer.producer_id and producer.epoch == EPOCH_MAX - 1 and known.producer_epoch == 0
+    )
+    if known.producer_id != producer.producer_id and not has_new_id:
+        raise TransactionError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if has_new_id or known.producer_epoch == producer.epoch + 1:
+        return ON_END_AGAIN_V2
+    if known.producer_epoch != producer.epoch:
+        raise TransactionError(ErrorCode.PRODUCER_FENCED)
+    return ON_END_V2

@@ -1,0 +1,50 @@
+"""The topic `__transaction_state` in a log directory of its own: compacted, with a transactional id in one partition.
+
+A real broker that is started on the directory goes on with these transactions, and the other way round.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from local_log.errors import placed
+from tiering.endpoint.coordinator.compacted_topic import CompactedTopic
+from tiering.endpoint.coordinator.offsets_log import Loaded, partition_for
+from tiering.endpoint.coordinator.records import Record
+from tiering.endpoint.transactions.config import TransactionConfig
+from tiering.endpoint.transactions.records import read_metadata, read_transactional_id
+from tiering.endpoint.transactions.transaction_log import NAME, LoadedTransaction
+from tiering.local_tier.local_tier import LocalTier
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionsTopic:
+    """The topic in a local tier that has started."""
+
+    topic: CompactedTopic
+
+    @classmethod
+    def of(cls, tier: LocalTier, config: TransactionConfig) -> "TransactionsTopic":
+        """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
+        settings = {"compression.type": "uncompressed", "segment.bytes": str(config.state_segment_bytes)}
+        return cls(CompactedTopic.of(tier, NAME, config.state_partitions, settings))
+
+    def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
+        """Appends a record of a transactional id. Raises LogError."""
+        self.topic.append(self._number(transactional_id), [record], now_ms)
+
+    def load(self) -> Iterator[LoadedTransaction]:
+        """All that is there, in the order of each partition. Raises LogError."""
+        with placed(NAME):
+            for found in self.topic.load():
+                if isinstance(found, Loaded):
+                    transactional_id = read_transactional_id(found.record.key)
+                    value = found.record.value
+                    if transactional_id is not None:
+                        yield transactional_id, None if value is None else read_metadata(transactional_id, value)
+
+    def epoch(self, transactional_id: str) -> int:
+        """The coordinator's epoch: the leader epoch of the partition. Raises LogError."""
+        return self.topic.log(self._number(transactional_id)).epochs.latest_epoch or 0
+
+    def _number(self, transactional_id: str) -> int:
+        return partition_for(transactional_id, self.topic.partitions)
