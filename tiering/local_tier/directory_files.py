@@ -1,15 +1,19 @@
 """What a start of a LocalTier reads and writes in one log directory, before and after its logs are opened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
+from local_log.cluster.metadata import read_cluster_image
 from local_log.disk import Disk, replace_file
 from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.managed_log import topic_id_in
-from local_log.errors import Corrupt, NotFound, listed, placed
+from local_log.errors import Corrupt, LogError, NotFound, listed, placed
 from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, TopicPartition, marked_log_dir
 from local_log.log_dir import is_new
 from tiering.local_tier.adoption import Folder, Renaming
+from tiering.local_tier.topics import taken_over
 from tiering.local_tier.topics_file import Topics, read_topics
 
 
@@ -26,6 +30,24 @@ def topics_in(disk: Disk, path: str) -> dict[str, Topics]:
     return {}
 
 
+def read_all(directories: Iterable[DataDir], name: str) -> dict[str, bytes]:
+    """A file's content by its path, in those of the directories that are online and have it."""
+    found = {f"{one.path}/{name}": unless_offline(partial(_content, one, name)) for one in directories}
+    return {path: data for path, data in found.items() if data is not None}
+
+
+def _content(directory: DataDir, name: str) -> bytes | None:
+    with suppress(NotFound):
+        return directory.disk.read(f"{directory.path}/{name}")
+    return None
+
+
+def replace_all(directories: Iterable[DataDir], name: str, data: bytes) -> None:
+    """Replaces a file, durably, in those of the directories that are and stay online."""
+    for one in directories:
+        unless_offline(partial(replace_file, one.disk, f"{one.path}/{name}", data))
+
+
 def folders_in(directory: DataDir) -> list[Folder]:
     """The folders of its logs but those that are deleted, set aside or future ones. Raises Offline, Invalid for a foreign folder.
 
@@ -39,12 +61,34 @@ def folders_in(directory: DataDir) -> list[Folder]:
     return folders
 
 
-def renamed(directory: DataDir, renaming: Renaming, unique_id: str) -> str:
-    """Renames a folder; returns a message. Raises Offline."""
+def rename_all(directories: Sequence[DataDir], planned: Iterable[Renaming], new_id: Callable[[], str]) -> Iterator[str]:
+    """Renames the folders where their directories are online; gives a message for each."""
+    for one in planned:
+        for directory in directories:
+            if one.folder.path == f"{directory.path}/{one.folder.partition}":
+                with suppress(Offline):
+                    yield _renamed(directory, one, new_id())
+
+
+def _renamed(directory: DataDir, renaming: Renaming, unique_id: str) -> str:
     folder = renaming.folder
     path = directory.rename(folder.path, marked_log_dir(folder.partition, unique_id, renaming.mark))
     done = "set aside as" if renaming.mark == STRAY_DIR else "to be deleted, as"
     return f"{folder.path}: {renaming.why}; {done} {path}"
+
+
+def settings_of_brokers(directories: Iterable[DataDir]) -> dict[str, dict[str, str]]:
+    """The settings of the topics, by topic id, that a broker has left in its cluster's metadata; the newest count."""
+    images = (unless_offline(partial(read_cluster_image, one.disk, one.path)) for one in directories)
+    newest_last = sorted((image for image in images if image is not None), key=lambda image: image.end_offset)
+    return {t.topic_id: taken_over(t.configs) for image in newest_last for t in image.topics.values()}
+
+
+def has(directory: DataDir, topics: Topics) -> bool:
+    """Whether the directory's file says the same."""
+    with suppress(LogError):
+        return [*read_file(directory).values()] == [topics]
+    return False
 
 
 def format_if_new(directory: DataDir, properties: bytes) -> None:

@@ -7,14 +7,13 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from local_log.cluster.metadata import read_cluster_image
-from local_log.disk import Disk, WritableDisk, replace_file
+from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.background import Background
 from local_log.engine.manager.cleaner_status import CleanerStatus
@@ -32,11 +31,11 @@ from local_log.formats.filenames import TOPICS, TopicPartition
 from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
 from local_log.log_dir import LogDir
-from tiering.local_tier.adoption import Folder, Renaming, adopted, merged, renamings
-from tiering.local_tier.directory_files import folders_in, format_if_new, read_file, refuse_unmounted, renamed
+from tiering.local_tier import directory_files
+from tiering.local_tier.adoption import Folder, adopted, merged, renamings
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.followed_starts import FollowedStarts
-from tiering.local_tier.topics import check_name, config_of, more_partitions, taken_over
+from tiering.local_tier.topics import check_name, config_of, more_partitions
 from tiering.local_tier.topics_file import Topic, Topics, write_topics
 from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
 
@@ -204,16 +203,13 @@ class LocalTier:
 
     def read_files(self, name: str) -> dict[str, bytes]:
         """A file's content by its path, in the directories that are online and have it."""
-        paths = ((directory, f"{directory.path}/{name}") for directory in self._live())
-        found = {path: unless_offline(partial(_content, directory.disk, path)) for directory, path in paths}
-        return {path: data for path, data in found.items() if data is not None}
+        return directory_files.read_all(self._live(), name)
 
     def write_files(self, name: str, data: bytes) -> None:
         """Replaces a file in the directories that are online, durably. Raises Unreadable if none is, Invalid if not started."""
         with self._lock:
             self._manager.check_started()
-            for directory in self._live():
-                unless_offline(partial(replace_file, directory.disk, f"{directory.path}/{name}", data))
+            directory_files.replace_all(self._live(), name, data)
             if not self._live():
                 raise self.offline[0]
 
@@ -332,20 +328,22 @@ class LocalTier:
         folders: list[Folder] = []
         for directory in self._live():
             with suppress(Offline):
-                folders += folders_in(directory)
-                files |= read_file(directory)  # a damaged file may be the newest: an older one would undo later changes
+                folders += directory_files.folders_in(directory)
+                files |= directory_files.read_file(
+                    directory
+                )  # a damaged file may be the newest: an older one would undo later changes
         known, messages = merged(files, folders)
         new = {f.topic_id for f in folders} - {None, *known.deleted} - {topic.topic_id for topic in known.topics.values()}
-        self._known = adopted(known, folders, self._of_brokers() if new else {})
+        self._known = adopted(known, folders, directory_files.settings_of_brokers(self._live()) if new else {})
         self._refuse_unmounted()
-        self.notes = (*messages, *self._rename(renamings(self._known, folders)))
+        self.notes = (*messages, *directory_files.rename_all(self._live(), renamings(self._known, folders), self._new_id))
         self._configure()
 
     def _refuse_unmounted(self) -> None:
         there = {one.name.partition for d in self._live() for one in unless_offline(d.folders) or () if not one.name.mark}
         missing = [p for p in self._known.missing(there) if p.partition not in self._known.topics[p.topic].being_made]
         for directory in self._live():
-            unless_offline(partial(refuse_unmounted, directory, self._known, missing))
+            unless_offline(partial(directory_files.refuse_unmounted, directory, self._known, missing))
 
     def _configure(self) -> None:
         """Gives the logs that are opened next the settings of their topics. Raises InvalidTopicConfig."""
@@ -358,20 +356,6 @@ class LocalTier:
         for directory in self._live():
             unless_offline(partial(refuse_untiered, directory, untiered))
 
-    def _rename(self, planned: Iterable[Renaming]) -> Iterator[str]:
-        """Renames the folders; gives a message for each."""
-        for one in planned:
-            for directory in self._live():
-                if one.folder.path == f"{directory.path}/{one.folder.partition}":
-                    with suppress(Offline):
-                        yield renamed(directory, one, self._new_id())
-
-    def _of_brokers(self) -> dict[str, dict[str, str]]:
-        """The settings of the topics, by topic id, that a broker has left in its cluster's metadata; the newest count."""
-        images = (unless_offline(partial(read_cluster_image, d.disk, d.path)) for d in self._live())
-        newest_last = sorted((image for image in images if image is not None), key=lambda image: image.end_offset)
-        return {t.topic_id: taken_over(t.configs) for image in newest_last for t in image.topics.values()}
-
     def _find_topics(self) -> None:
         """Writes the topics where they are not yet, completes what a crash has interrupted, and formats new directories."""
         self._format_new()
@@ -380,7 +364,7 @@ class LocalTier:
         self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
         paths = (unless_offline(partial(d.disk.real_path, d.path)) for d in self._live())
         known = self._starts.kept(self._known, self._logs()).used({path for path in paths if path is not None})
-        if known != self._known or any(not self._has_newest(directory) for directory in self._live()):
+        if known != self._known or not all(directory_files.has(directory, self._known) for directory in self._live()):
             self._save(known)
         self._assign_ids()
         if not self.offline:  # else an offline directory may have what seems to be missing
@@ -399,11 +383,6 @@ class LocalTier:
                 with suppress(Unreadable):
                     self._manager.get_or_create(partition, topic.topic_id)
 
-    def _has_newest(self, directory: DataDir) -> bool:
-        with suppress(LogError):
-            return [*read_file(directory).values()] == [self._known]
-        return False
-
     def _format_new(self) -> None:
         """Gives a directory without any log the file that a broker needs to start on it."""
         properties = (unless_offline(LogDir(directory.disk, directory.path).properties) or {} for directory in self._live())
@@ -411,16 +390,10 @@ class LocalTier:
         cluster_id, node_id = known.get("cluster.id") or new_uuid(self._new_id), known.get("node.id") or str(NODE_ID)
         for directory in self._live():
             body = write_meta_properties(cluster_id, node_id, new_uuid(self._new_id))
-            unless_offline(partial(format_if_new, directory, body))
+            unless_offline(partial(directory_files.format_if_new, directory, body))
 
     def _save(self, topics: Topics) -> None:
         """Writes the topics into every directory that is online. Raises Unreadable if none is, Invalid unless logs are open."""
         topics = replace(topics, version=self._known.version + 1)
         self.write_files(TOPICS, write_topics(topics))
         self._known = topics
-
-
-def _content(disk: Disk, path: str) -> bytes | None:
-    with suppress(NotFound):
-        return bytes(disk.read(path))
-    return None
