@@ -207,8 +207,11 @@ def open_tiers(  # one argument each of what a command's options say of the tier
     keys_address: str | None = None,
     cache_dir: str | None = None,
     meter: Meter | None = None,
+    looks: bool = True,
 ) -> Tiers:
     """Opens what is given. Raises NotFound for an archive that is not there, Invalid for one that we cannot read.
+
+    Unless it `looks`, the archive is taken for one: somebody else looks, and the store may be down now.
 
     With keys manifests are held against their signatures, and with a cache against the versions that were seen before.
 
@@ -221,7 +224,8 @@ def open_tiers(  # one argument each of what a command's options say of the tier
     )
     reading = reading or ReadContext()
     if store is not None:
-        archive.open_archive(store)
+        if looks:
+            archive.open_archive(store)
         if store.url.startswith("file://"):
             reading = replace(reading, ahead=replace(reading.ahead, pool=None))
     return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading, warn)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Thread
 
-from remote.clock import Clock
+from remote.clock import Clock, stopwatch
 from tiering.agent.wiring import Built, alone, build, own_tier
 from tiering.config.config import Config
 from tiering.local_tier.local_tier import LocalTier
@@ -62,6 +62,8 @@ class OwnDirs:
     def _stop(self) -> None:
         if self.agent is not None:
             self.agent.controls.stop()
+            if self.agent.meter.trouble(stopwatch()) is not None:  # no copy would come to its end
+                self.agent.controls.abort()
         for thread in self._threads:
             thread.join()
         self.service.stop()

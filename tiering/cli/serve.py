@@ -159,7 +159,7 @@ def command(options: Options) -> None:
         click.echo(_unit(options, own), nl=False)
         return
     if own is None:
-        _serve(config)
+        _end(is_hung=_serve(config))
     else:
         _serve_own(config, own)
 
@@ -288,14 +288,14 @@ def _serve_own(config: "BrokerServerConfig", own: "Config") -> None:
     kept = "a single node, without an archive" if is_alone else f"a single node, archived in {own.settings.archive_url}"
     with own_dirs(own, os.environ, warn) as dirs:
         say(f"tiering: the log of {', '.join(own.settings.log_dirs)}: {kept}; nothing is replicated")
-        _serve(config, dirs)
+        hung = _serve(config, dirs)
     if dirs.failure is not None:
         raise dirs.failure
-    if dirs.is_hung:
-        os._exit(Exit.done)
+    _end(is_hung=hung or dirs.is_hung)
 
 
-def _serve(config: "BrokerServerConfig", dirs: "OwnDirs | None" = None) -> None:
+def _serve(config: "BrokerServerConfig", dirs: "OwnDirs | None" = None) -> bool:
+    """Whether threads wait for something yet."""
     from tiering.endpoint.broker_server import broker_server
 
     with broker_server(config, warn, None if dirs is None else dirs.tier) as server:
@@ -305,8 +305,12 @@ def _serve(config: "BrokerServerConfig", dirs: "OwnDirs | None" = None) -> None:
                 dirs.run_in_background(server.stop)
             say(f"tiering: {server.topics} topics at {host}:{port}")
             server.serve()
+    return bool(server.hung)
+
+
+def _end(*, is_hung: bool) -> None:
     say("tiering: stopped")
-    if server.hung and dirs is None:  # by a store that does not answer: the process does not wait for them
+    if is_hung:  # by a store that does not answer: the process does not wait for them
         os._exit(Exit.done)
 
 

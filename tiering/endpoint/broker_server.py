@@ -132,7 +132,7 @@ def broker_server(  # what it opens, in order, reads best in one place
         _offsets_log(config.offsets_dir, local_tier, group_config, reports) as offsets,
         pools(threads, CLOCK, hung) as (pool, background, ahead, sync),
     ):
-        tiers = _tiers(config, ahead, meter, say)
+        tiers = _tiers(config, ahead, meter, say, looks=local_tier is None)
         logs = _logs(tiers, local_tier, background, reports)
         reads = Reads(shared=SharedReads(WindowCache(settings[CHUNK_CACHE_SIZE], tiers.reading.ahead.pool)))
         topics = len(logs.names())
@@ -201,7 +201,7 @@ def _cluster_id(tiers: Tiers, tier: "LocalTier | None") -> str:
     return tiers.cluster_id if tier is None else log_dir(tier.directories[0]).properties().get("cluster.id", "")
 
 
-def _tiers(config: BrokerServerConfig, ahead: Executor, meter: Meter, warn: Callable[[str], object]) -> Tiers:
+def _tiers(config: BrokerServerConfig, ahead: Executor, meter: Meter, warn: Callable[[str], object], *, looks: bool) -> Tiers:
     return open_tiers(
         config.log_dir_path,
         config.archive_url,
@@ -210,4 +210,5 @@ def _tiers(config: BrokerServerConfig, ahead: Executor, meter: Meter, warn: Call
         keys_address=config.keys_address,
         cache_dir=config.cache_dir,
         meter=meter,
+        looks=looks,
     )

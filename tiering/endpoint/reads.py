@@ -67,11 +67,27 @@ class Reads:
     shared: SharedReads = field(default_factory=lambda: SharedReads(WindowCache(CHUNK_CACHE_BYTES)))
     """Of what lies in a store, or is encoded."""
 
-    def read_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
-        """As `read` for read_uncommitted, of what lies in files and was checked before. Raises NotAtHand for anything else."""
-        own = _own(log, offset, max_bytes, Isolation.read_uncommitted, one_at_least=one_at_least)
+    def read_at_once(
+        self,
+        log: TieredLog,
+        offset: int,
+        max_bytes: int,
+        isolation: Isolation = Isolation.read_uncommitted,
+        *,
+        one_at_least: bool,
+    ) -> Batches:
+        """As `read`, of a log that this process writes, or for read_uncommitted what lies in files and was checked before.
+
+        Raises NotAtHand for anything else.
+        """
+        own = _own(log, offset, max_bytes, isolation, one_at_least=one_at_least)
         if own is not None:
             return own
+        if isolation is not Isolation.read_uncommitted:
+            raise NotAtHand
+        return self._checked_at_once(log, offset, max_bytes, one_at_least=one_at_least)
+
+    def _checked_at_once(self, log: TieredLog, offset: int, max_bytes: int, *, one_at_least: bool) -> Batches:
         end, following, size = log.end_offset(), offset, 0
         parts: tuple[Buffer | FileRange, ...] = ()
         while following < end and (max_bytes > size or one_at_least):

@@ -234,9 +234,9 @@ def _with_leader(answer: PartitionData, topic: HostedTopic | LogError, live: Liv
 def _batches(log: TieredLog, offset: int, max_bytes: int, params: _FetchParams, room: _Room, context: Context) -> Batches:
     version, isolation = params.version, params.isolation
     if not context.may_wait:
-        if version < _BATCHES_SINCE or isolation is not Isolation.read_uncommitted:
+        if version < _BATCHES_SINCE:
             raise NotAtHand
-        return context.reads.read_at_once(log, offset, max_bytes, one_at_least=room.one_at_least)
+        return context.reads.read_at_once(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
     if version >= _BATCHES_SINCE:
         return context.reads.read(log, offset, max_bytes, isolation, one_at_least=room.one_at_least)
     to_magic = int(version >= _TIMESTAMPS_SINCE)

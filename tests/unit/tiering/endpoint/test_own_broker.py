@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 from hand_made import batch, record
 
-from local_log.errors import Invalid
+from local_log.errors import Invalid, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsDisk
 from tiering.agent.own_dirs import own_dirs
@@ -110,3 +110,17 @@ def test_what_has_left_the_disk_is_read_from_the_archive_that_the_same_process_f
         assert tier.log(ORDERS).offsets.local_log_start > 10
         with consumer(address) as reads:
             assert taken(reads, 20) == values
+
+
+def test_an_endpoint_whose_disks_fail_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: LocalTier) -> None:
+        raise Unreadable("every log directory is offline")
+
+    monkeypatch.setattr("tiering.local_tier.service.TICK_S", 0.01)
+    monkeypatch.setattr(LocalTier, "tick", fails)
+    said, config = list[str](), BrokerServerConfig(read_settings(QUICK), SecurityProtocol.PLAINTEXT, "127.0.0.1", 0)
+    whole = load_config(None, {}, OsDisk(), (f"log.dirs={tmp_path}", "own.log.dirs=true"))
+    with own_dirs(whole, {}, said.append) as dirs, broker_server(config, said.append, dirs.tier) as server:
+        dirs.run_in_background(server.stop)
+        server.serve()
+    assert (str(dirs.failure), said) == ("every log directory is offline", ["every log directory is offline"])

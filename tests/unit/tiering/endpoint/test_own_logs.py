@@ -189,7 +189,11 @@ def test_epochs_producers_and_directories_are_those_of_the_open_logs() -> None:
     wanted = producers.DescribeProducersRequest(topics=(producers.TopicRequest("orders", (0,)),))
     (state,) = endpoint.ask(DESCRIBE_PRODUCERS, 0, wanted).topics[0].partitions[0].active_producers
     assert (state.producer_id, state.current_txn_start_offset) == (7, 3)
-    found = endpoint.fetch("orders", 0, level=1)
+    for may_wait in (True, False):  # what is committed is known at once, too
+        endpoint.context = replace(endpoint.context, may_wait=may_wait)
+        found = endpoint.fetch("orders", 0, level=1)
+        assert (found.error_code, found.aborted_transactions) == (ErrorCode.NONE, ())
+    endpoint.context = replace(endpoint.context, may_wait=True)
     assert (found.high_watermark, found.last_stable_offset, offsets_in(found)) == (4, 3, [0, 1, 2])
     sizes = {
         (place.log_dir, one.partition_index): one.partition_size
