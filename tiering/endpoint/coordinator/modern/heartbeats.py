@@ -67,7 +67,8 @@ class Heartbeats:
 
     def hear(self, request: ConsumerGroupHeartbeatRequest, client: Client, before: Iterable[Record] = ()) -> Heard:
         """A member joins or is heard of. `before` are records that make room for a new group. Raises GroupError."""
-        changes = Changes(self._group(request), list(before))
+        group = self._group(request)
+        changes = Changes(group, list(before))
         member = self._member(changes, request)
         after = updated(member, request, client.client_id, client.host)
         subscription = subscribe(changes, member, after)
@@ -81,7 +82,7 @@ class Heartbeats:
             self.expect_revocation(request.group_id, reached)
         names = self.topics.names() if changes.group.regexes else ()
         interval_ms = self.config.consumer_group_regex_refresh_interval_ms
-        is_due = needs_resolving(changes.group, now_ms, interval_ms, names, brings_regex=subscription.brings_regex)
+        is_due = needs_resolving(group, changes.group, now_ms, interval_ms, names, brings_regex=subscription.brings_regex)
         return Heard(self._response(request, member, reached), tuple(changes.group.regexes) if is_due else ())
 
     def topics_to_look_at(self, request: ConsumerGroupHeartbeatRequest) -> frozenset[str]:

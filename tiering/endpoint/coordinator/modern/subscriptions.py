@@ -87,18 +87,21 @@ def update_topics(changes: Changes, topics: Topics, now_ms: int, *, begins_epoch
     changes.group.looked_ms = now_ms
 
 
-def needs_resolving(group: ConsumerGroup, now_ms: int, interval_ms: int, names: Collection[str], *, brings_regex: bool) -> bool:
+def needs_resolving(
+    before: ConsumerGroup, group: ConsumerGroup, now_ms: int, interval_ms: int, names: Collection[str], *, brings_regex: bool
+) -> bool:
     """Whether the regular expressions of a group are to be resolved, at most once in a time.
 
-    `names` are all topics: one that was there before the last time was resolved then.
+    `before` is the group as it was before the heartbeat. `names` are those of all topics: they are the same object if they are as
+    they were the last time.
     """
     if not group.regexes:
         return False
-    last_ms = next((one.at_ms for one in group.resolved.values()), None)
+    last_ms = next((one.at_ms for one in before.resolved.values()), None)
     if last_ms is not None and now_ms <= last_ms + REFRESH_MIN_MS:
         return False
     is_old = last_ms is None or now_ms > last_ms + interval_ms
-    return brings_regex or is_old or group.regexes.keys() != group.resolved.keys() or group.resolved_of is not names
+    return brings_regex or is_old or group.regexes.keys() != before.resolved.keys() or before.resolved_of is not names
 
 
 def resolve(changes: Changes, found: Mapping[str, Iterable[str]], topics: Topics, now_ms: int) -> None:
