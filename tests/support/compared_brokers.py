@@ -48,6 +48,8 @@ _SETTINGS = {
     "log_initial_task_delay_ms": str(86_400_000),  # it would delete the segments below a log start offset
     "auto_create_topics_enable": "false",
     "group_max_size": str(_GROUP_SIZE_MAX),
+    "group_consumer_max_size": str(_GROUP_SIZE_MAX),
+    "group_consumer_assignment_interval_ms": "0",
     "log_index_size_max_bytes": "65536",
     "replica_high_watermark_checkpoint_interval_ms": "200",
 }
@@ -169,7 +171,12 @@ def _served(endpoint: Endpoint, folder: Path, is_secured: bool, stack: ExitStack
 
 
 def _coordinating(folder: Path) -> Endpoint:
-    config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, group_max_size=_GROUP_SIZE_MAX)
+    config = GroupCoordinatorConfig(
+        group_initial_rebalance_delay_ms=0,
+        group_max_size=_GROUP_SIZE_MAX,
+        consumer_group_max_size=_GROUP_SIZE_MAX,
+        consumer_group_assignment_interval_ms=0,
+    )
     endpoint = Endpoint(folder, None, MemoryLog(), group_config=config)
     endpoint.connection = ConnectionContext("0", "127.0.0.1", 50_000)
     return endpoint

@@ -17,6 +17,7 @@ from compared_answers import Compared, Difference, differences
 
 from tiering.endpoint.apis.kafka_apis import Later
 from tiering.endpoint.protocol.api_keys import DESCRIBE_GROUPS, Api
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupResponse
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsResponse
@@ -37,7 +38,7 @@ Found = list[tuple[Compared, Difference]]
 
 @dataclass
 class Life:
-    """A group on one side: the ids of its members, its last generation, the answers to steps, and who waits for one."""
+    """A group on one side: the ids of its members, its last generation or epoch, the answers to steps, and who waits for one."""
 
     ids: list[str] = field(default_factory=list)
     generation: int = 0
@@ -61,6 +62,8 @@ class Life:
         """Keeps an answer, and the id and the generation that it tells."""
         del self.waiting[number]
         self.answers[number] = answer
+        if isinstance(answer, ConsumerGroupHeartbeatResponse):
+            self.generation = max(self.generation, answer.member_epoch)
         if isinstance(answer, JoinGroupResponse):
             self.generation = max(self.generation, answer.generation_id)
             if _ID.fullmatch(answer.member_id) and answer.member_id not in self.ids:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
-from any_lives import lives
 from any_requests import any_message
 from asked_by_wire import CORRELATION_ID
 from compared_answers import Compared, Difference
@@ -100,11 +99,11 @@ def waits_long(frame: bytes) -> bool:
     return isinstance(request, Request) and getattr(request.message, "max_wait_ms", 0) > 100
 
 
-def compare_lives(world: World) -> None:
-    """Any lives of groups with members. A difference must come again when a broker has more time."""
+def compare_lives(world: World, of: st.SearchStrategy[list[Step]]) -> None:
+    """Any such lives of groups with members. A difference must come again when a broker has more time."""
 
     def live(steps: list[Step]) -> None:
         differences = unknown(world.groups.compare(steps), world) and unknown(world.groups.compare(steps, 0.3), world)
         assert not differences, ([(api.name, version, request) for api, version, request in steps], differences)
 
-    for_any(lives(), live)
+    for_any(of, live)

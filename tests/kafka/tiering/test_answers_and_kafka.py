@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from random import Random  # noqa: TID251  # seeded
 
 import pytest
+from any_lives import lives
 from any_requests import GROUPS, of_groups, of_producers
 from compared_brokers import Side, World, compared_with
 from compared_headers import compare_headers
 from compared_requests import compare_any, compare_frames, compare_lives, known
 from compared_security import compare_acls, compare_as_user, compare_logins
 from compared_writes import AnyRecords, ComparedWrites, make_topics, remove_topics
+from consumer_lives import consumer_lives
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from local_tiers import Host
@@ -133,7 +135,12 @@ def test_any_request_about_groups_is_answered_as_by_a_broker(world: World, api: 
 
 @oracle
 def test_members_of_any_group_are_answered_as_by_a_broker(world: World) -> None:
-    compare_lives(world)
+    compare_lives(world, lives())
+
+
+@oracle
+def test_members_of_any_consumer_group_are_answered_as_by_a_broker(world: World) -> None:
+    compare_lives(world, consumer_lives())
 
 
 @oracle
