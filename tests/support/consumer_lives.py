@@ -44,7 +44,9 @@ from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest
 MANY = "many.with-dots"
 """It has several partitions."""
 _NAMES = ((SUBSCRIBED,), (MANY,), (SUBSCRIBED, MANY), (MANY, "nowhere"), ())
-_MEMBERS = ("m0", "m1", "m2", "m3")
+_MEMBERS = ("m0", "m1", "m2", "s0", "s1")
+_STATIC = ("s0", "s1")
+"""Of them those that join as static members, one in the place of the other."""
 _INSTANCES = (None, None, None, None, "i0", "i1")
 _EPOCHS = (*[CURRENT] * 8, CURRENT - 1, CURRENT - 1, CURRENT + 1, 0, 0, -1, -2, -3)
 _REBALANCE_MS = 60_000
@@ -64,8 +66,9 @@ def _join(member: str, names: tuple[str, ...], version: int = 1, instance: str |
 def _steps() -> st.SearchStrategy[Step]:
     groups = st.sampled_from((*[GROUP] * 12, "", OTHER))
     members, epochs = st.sampled_from((*_MEMBERS * 4, "nobody")), st.sampled_from(_EPOCHS)
+    who = st.sampled_from([(one, "i0" if one in _STATIC else None) for one in _MEMBERS])
     joins = st.builds(
-        _join, st.sampled_from(_MEMBERS), st.sampled_from(_NAMES), st.sampled_from((0, 1)), st.sampled_from(_INSTANCES)
+        lambda one, names, version: _join(one[0], names, version, one[1]), who, st.sampled_from(_NAMES), st.integers(0, 1)
     )
     heartbeat = st.builds(
         ConsumerGroupHeartbeatRequest,
@@ -78,7 +81,7 @@ def _steps() -> st.SearchStrategy[Step]:
         subscribed_topic_names=st.sampled_from((None, None, None, *_NAMES)),
         server_assignor=st.sampled_from((*[None] * 9, "range", "sticky")),
         topic_partitions=st.sampled_from((None, (), ())),
-    )
+    ).filter(_is_whole)
     described = st.builds(ConsumerGroupDescribeRequest, st.lists(groups, max_size=2).map(tuple))
     kinds: list[tuple[Any, tuple[int, ...], Any]] = [
         *[(CONSUMER_GROUP_HEARTBEAT, (0, 1), heartbeat)] * 4,
@@ -92,6 +95,11 @@ def _steps() -> st.SearchStrategy[Step]:
     ]
     others = st.sampled_from(kinds).flatmap(lambda kind: st.tuples(st.just(kind[0]), st.sampled_from(kind[1]), kind[2]))
     return st.one_of(joins, others, others, others)
+
+
+def _is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """A broker takes all from a member that was none and joins anew as a static one, and gives it nothing in its epoch."""
+    return request.member_epoch != 0 or (request.instance_id is not None) == (request.member_id in _STATIC)
 
 
 def _offsets(groups: Any, members: Any, epochs: Any) -> list[tuple[Any, tuple[int, ...], Any]]:

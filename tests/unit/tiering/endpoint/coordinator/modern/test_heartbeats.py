@@ -270,3 +270,14 @@ def test_without_a_log_groups_live_in_memory() -> None:
     group.started()
     one, two = group.joined("one"), group.joined("two")
     assert [len(has["orders"]) for has in group.settled(one, two)] == [3, 3]
+
+
+def test_topics_are_compared_again_after_the_log_has_refused() -> None:
+    group = Consumers({"orders": 1})
+    one = group.joined("one")
+    group.topics.made["orders"] = 2
+    group.later(1_000)
+    group.log.is_broken = True
+    assert group.beat(one).code == ErrorCode.NOT_COORDINATOR
+    group.log.is_broken = False
+    assert group.settled(one) == [{"orders": frozenset({0, 1})}]
