@@ -23,10 +23,10 @@ from tiering.endpoint.protocol.messages.client_quotas import (
     ValueData,
 )
 from tiering.endpoint.quotas.client_quotas import DEFAULT, Entity
+from tiering.endpoint.quotas.quota_file import CONSUMER, PRODUCER, RATES, Rates
 from tiering.endpoint.request_context import RequestContext
 
 _USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
-_RATE: Final = "consumer_byte_rate"
 _EXACT, _OF_DEFAULT, _ANY = 0, 1, 2
 _NO_AUTHORIZER: Final = "quotas are changed where ACLs say who may do it: give the endpoint a file of these"
 _NO_FILE: Final = "there are no quotas here: give the endpoint a file of them"
@@ -45,10 +45,10 @@ def describe_client_quotas(
     problem = _problem_of_filter(request.components)
     if problem is not None:
         return DescribeClientQuotasResponse(error_code=problem[0], error_message=problem[1], entries=None)
-    rates = context.quotas.rates if context.quotas is not None else {}
-    found = ((_parts(entity), rate) for entity, rate in rates.items())
-    matching = ((parts, rate) for parts, rate in found if _matches(parts, request))
-    return DescribeClientQuotasResponse(entries=tuple(_described(parts, rate) for parts, rate in matching))
+    rates = {} if context.quotas is None else {CONSUMER: context.quotas.rates, PRODUCER: context.quotas.producers.rates}
+    entities = dict.fromkeys(entity for of_name in rates.values() for entity in of_name)
+    matching = (entity for entity in entities if _matches(_parts(entity), request))
+    return DescribeClientQuotasResponse(entries=tuple(_described(entity, rates) for entity in matching))
 
 
 def _parts(entity: Entity) -> dict[str, str | None]:
@@ -57,8 +57,9 @@ def _parts(entity: Entity) -> dict[str, str | None]:
     return {kind: None if name == DEFAULT else name for kind, name in named if name is not None}
 
 
-def _described(parts: Mapping[str, str | None], rate: int) -> DescribedEntry:
-    return DescribedEntry(tuple(EntityData(kind, name) for kind, name in parts.items()), (ValueData(_RATE, float(rate)),))
+def _described(entity: Entity, rates: Rates) -> DescribedEntry:
+    values = (ValueData(name, float(of_name[entity])) for name, of_name in rates.items() if entity in of_name)
+    return DescribedEntry(tuple(EntityData(kind, name) for kind, name in _parts(entity).items()), tuple(values))
 
 
 def _matches(parts: Mapping[str, str | None], request: DescribeClientQuotasRequest) -> bool:
@@ -123,21 +124,21 @@ def _problem(entry: AlteredEntry, count: int) -> _Problem | None:
     if any(one.entity_name in ("", DEFAULT) for one in entry.entity):
         return ErrorCode.INVALID_REQUEST, f"a name is not empty, and {DEFAULT} stands for the default in the file"
     for op in entry.ops:
-        if op.key != _RATE:
-            return ErrorCode.INVALID_REQUEST, f"{op.key} limits nothing here; {_RATE} does"
+        if op.key not in RATES:
+            return ErrorCode.INVALID_REQUEST, f"{op.key} limits nothing here; {' and '.join(RATES)} do"
         if not op.remove and not (0 < op.value <= INT64_MAX and op.value == round(op.value)):
-            return ErrorCode.INVALID_REQUEST, f"{_RATE} is bytes a second, an integer from 1 on"
+            return ErrorCode.INVALID_REQUEST, f"{op.key} is bytes a second, an integer from 1 on"
     return None
 
 
-def _altered(before: Mapping[Entity, int], entries: list[AlteredEntry]) -> dict[Entity, int]:
-    rates = dict(before)
+def _altered(before: Rates, entries: list[AlteredEntry]) -> Rates:
+    rates = {name: dict(of_name) for name, of_name in before.items()}
     for entry in entries:
         parts = {one.entity_type: DEFAULT if one.entity_name is None else one.entity_name for one in entry.entity}
         entity = parts.get(_USER), parts.get(_CLIENT_ID)
         for op in entry.ops:
             if op.remove:
-                rates.pop(entity, None)
+                rates[op.key].pop(entity, None)
             else:
-                rates[entity] = min(round(op.value), INT64_MAX)
+                rates[op.key][entity] = min(round(op.value), INT64_MAX)
     return rates

@@ -188,9 +188,10 @@ class Later:
     response: "Future[Any]"
     metrics: EndpointMetrics
 
-    def parts(self) -> list[Any]:
+    def parts(self) -> "list[Any] | Throttled":
         """The parts of the answer."""
-        return _written(self.header, self.response.result(), self.metrics)
+        response = self.response.result()
+        return _perhaps_throttled(_written(self.header, response, self.metrics), response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +244,9 @@ def handle(frame: bytes, connection: ConnectionContext, context: Context) -> lis
         return _handle_fetch(message, request_context, context)
     response = authorized(_ANSWERS[header.api.key], message, request_context, context)
     if header.api is PRODUCE and message.acks == 0:
-        return _unacknowledged(header, response, context.metrics)
+        return _perhaps_throttled(_unacknowledged(header, response, context.metrics), response)
     if not isinstance(response, Future):
-        return _written(header, response, context.metrics)
+        return _perhaps_throttled(_written(header, response, context.metrics), response)
     later = Later(header, response, context.metrics)
     return later.parts() if response.done() else later
 
@@ -299,8 +300,12 @@ def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[An
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
     if response is None:
         return waiting if is_same(seen, waiting.seen) else replace(waiting, seen=seen)
-    parts = _written(waiting.request_context.header, response, context.metrics)
-    return Throttled(parts, response.throttle_time_ms) if response.throttle_time_ms else parts
+    return _perhaps_throttled(_written(waiting.request_context.header, response, context.metrics), response)
+
+
+def _perhaps_throttled(parts: list[Any], response: Any) -> list[Any] | Throttled:
+    throttle_ms = getattr(response, "throttle_time_ms", 0)
+    return Throttled(parts, throttle_ms) if throttle_ms else parts
 
 
 def _written(header: RequestHeader, response: Any, metrics: EndpointMetrics) -> list[Any]:

@@ -12,7 +12,7 @@ from local_log.engine.errors import CorruptMessage, MessageTooLarge, RecordListT
 from local_log.errors import Invalid, LogError, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from local_log.formats.primitives import Buffer
+from local_log.formats.primitives import INT32_MAX, Buffer
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.later import later
@@ -68,11 +68,21 @@ def produce(
     appends = _Appends(request, request_context, context, tier)
     responses = tuple(appends.topic(*topic, partitions) for topic, partitions in _by_topic(request).items())
     moved = any(one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for topic in responses for one in topic.partition_responses)
-    found = ProduceResponse(responses, node_endpoints=_brokers(context) if moved else ())
+    throttle_ms = _throttle_ms(request, request_context, context)
+    found = ProduceResponse(responses, throttle_ms, _brokers(context) if moved else ())
     if context.group_commit is None or request.acks != ALL or not appends.logs:
         return found
     synced = context.group_commit.sync(appends.logs.values())
     return later(synced, lambda errors: _unless_lost(found, appends.logs, errors, context))
+
+
+def _throttle_ms(request: ProduceRequest, request_context: RequestContext, context: Context) -> int:
+    """For how long the client is to wait, if it has used up its quota."""
+    if context.quotas is None:
+        return 0
+    size = sum(len(one.records[0]) for topic in request.topic_data for one in topic.partition_data if one.records)
+    user, client_id = request_context.principal.name, request_context.client_id
+    return min(context.quotas.producers.used_ms(user, client_id, size, context.clock.now_ms()), INT32_MAX)
 
 
 def _unless_lost(

@@ -23,11 +23,11 @@ Entity = tuple[str | None, str | None]
 
 
 @dataclass(slots=True)
-class ClientQuotas:
-    """For many threads. Whoever has the quotas puts new `rates` here when they change."""
+class RateQuotas:
+    """Those of one kind, for many threads. Whoever has the quotas puts new `rates` here when they change."""
 
     rates: Mapping[Entity, int] = field(default_factory=dict)
-    """`consumer_byte_rate`, in bytes a second."""
+    """In bytes a second."""
     _used: dict[Entity, Rate] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -55,6 +55,13 @@ class ClientQuotas:
 
     def throttle_ms(self, user: str, client_id: str, size: int, now_ms: int) -> int:
         """0 if an answer of so many bytes may be sent, which is recorded; else for how long the client is to wait."""
+        return self._throttle_ms(user, client_id, size, now_ms, is_done=False)
+
+    def used_ms(self, user: str, client_id: str, size: int, now_ms: int) -> int:
+        """For how long a client is to wait that has sent so many bytes, which are recorded; 0 if it has not used up its quota."""
+        return self._throttle_ms(user, client_id, size, now_ms, is_done=True)
+
+    def _throttle_ms(self, user: str, client_id: str, size: int, now_ms: int, *, is_done: bool) -> int:
         found = self.quota(user, client_id)
         if found is None:
             return 0
@@ -65,6 +72,14 @@ class ClientQuotas:
             rate = self._used.setdefault(shared, Rate())
             rate.record(size, now_ms)
             throttle_ms = rate.throttle_ms(bound, now_ms)
-            if throttle_ms:
+            if throttle_ms and not is_done:
                 rate.record(-size, now_ms)
         return throttle_ms
+
+
+@dataclass(slots=True)
+class ClientQuotas(RateQuotas):
+    """`rates` are what clients may fetch (`consumer_byte_rate`)."""
+
+    producers: RateQuotas = field(default_factory=RateQuotas)
+    """What they may produce (`producer_byte_rate`)."""

@@ -114,6 +114,18 @@ def test_quotas_that_are_changed_hold_at_once_and_are_kept(world: World) -> None
     assert ("bob", None) not in world.quotas.rates
 
 
+def test_a_quota_of_producers_is_kept_and_told_beside_that_of_consumers(world: World) -> None:
+    bob = ({"user": "alice"}, 100, "producer_byte_rate"), ({"user": "bob"}, 200, "producer_byte_rate")
+    assert world.alter(*(entry(*one) for one in bob)) == [0, 0]
+    assert world.quotas.producers.rates == {("alice", None): 100, ("bob", None): 200}
+    assert world.quotas.rates == RATES
+    alice = DescribeClientQuotasRequest((ComponentData("user", EXACT, "alice"),), strict=True)
+    [found] = world.endpoint.ask(DESCRIBE_CLIENT_QUOTAS, 1, alice).entries
+    assert [(one.key, one.value) for one in found.values] == [(RATE, 5.0), ("producer_byte_rate", 100.0)]
+    assert world.alter(entry({"user": "bob"}, None, "producer_byte_rate")) == [0]
+    assert world.described(ComponentData("user", EXACT, "bob")) == {}
+
+
 def test_what_is_wrong_with_one_entity_changes_no_other(world: World) -> None:
     wrong = [
         entry({}),
@@ -124,7 +136,7 @@ def test_what_is_wrong_with_one_entity_changes_no_other(world: World) -> None:
         entry({"user": "b"}, 1.5),
         entry({"user": "c"}, float("nan")),
         entry({"user": "d"}, float("inf")),
-        entry({"user": "e"}, key="producer_byte_rate"),
+        entry({"user": "e"}, key="request_percentage"),
         entry({"user": "twice"}),
         entry({"user": "twice"}, 11),
         AlteredEntry((EntityData("user", "f"),), (OpData(RATE, 1), OpData(RATE, 2))),

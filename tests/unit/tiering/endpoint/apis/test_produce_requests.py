@@ -1,5 +1,6 @@
 """Produce where the endpoint has a log directory of its own."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,13 @@ from writing_endpoint import WritingEndpoint, allowed
 
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
-from tiering.endpoint.apis.kafka_apis import handle
+from tiering.endpoint.apis.kafka_apis import Throttled, handle
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import PRODUCE
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.quotas.client_quotas import ClientQuotas
 
 ALL = tuple(range(PRODUCE.first, PRODUCE.last + 1))
 ONE = batch_of("a", time=T0)
@@ -210,3 +212,28 @@ def test_who_writes_needs_the_right_to_the_topic_and_to_its_transactions(endpoin
     endpoint.context = allowed(everything, writes, payments)
     assert endpoint.produce(sent, transactional_id="payments").error_code == 0
     assert endpoint.produce(produced(8)).error_code == 0  # idempotent producers need no right to the cluster
+
+
+def test_a_producer_above_its_quota_is_told_to_wait_and_its_records_are_kept(endpoint: WritingEndpoint) -> None:
+    quotas = ClientQuotas(rates={("ANONYMOUS", None): 1})
+    endpoint.context = replace(endpoint.context, quotas=quotas)
+    frame = write_request(RequestHeader(PRODUCE, 9, 99, "test"), endpoint.asked("orders", {0: (ONE,)}, 9))[4:]
+
+    def throttle_ms() -> int:
+        found = handle(frame, endpoint.connection, endpoint.context)
+        return found.throttle_ms if isinstance(found, Throttled) else 0
+
+    assert throttle_ms() == 0  # what may be fetched is another quota
+    quotas.producers.rates = {("ANONYMOUS", None): len(ONE)}
+    for _ in range(10):
+        assert throttle_ms() == 0
+    assert throttle_ms() == 1000
+    assert throttle_ms() == 2000
+    assert endpoint.log().log_end_offset == 13
+    endpoint.clock.now += 12_000
+    assert throttle_ms() == 0
+    unanswered = write_request(RequestHeader(PRODUCE, 9, 99, "test"), endpoint.asked("orders", {0: (ONE,)}, 9, acks=0))[4:]
+    quotas.producers.rates = {("ANONYMOUS", None): 1}
+    found = handle(unanswered, endpoint.connection, endpoint.context)
+    assert isinstance(found, Throttled)
+    assert (found.parts, found.throttle_ms > 0) == ([], True)

@@ -2,7 +2,7 @@ import pytest
 
 from local_log.errors import Corrupt, Newer
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
-from tiering.endpoint.quotas.quota_file import read_quotas
+from tiering.endpoint.quotas.quota_file import read_quotas, write_quotas
 from tiering.endpoint.quotas.rate import Rate
 
 
@@ -68,7 +68,20 @@ def test_who_shares_a_quota_uses_it_up_together_and_others_do_not() -> None:
 
 def test_quotas_are_read_by_user_and_client_id() -> None:
     one, other = b'{"user": "alice", "client-id": "*", "consumer_byte_rate": 5}', b'{"user": "*", "consumer_byte_rate": 7}'
-    assert read_quotas(b'{"format": 1, "quotas": [' + one + b", " + other + b"]}") == {("alice", "*"): 5, ("*", None): 7}
+    assert read_quotas(b'{"format": 1, "quotas": [' + one + b", " + other + b"]}") == {
+        "consumer_byte_rate": {("alice", "*"): 5, ("*", None): 7},
+        "producer_byte_rate": {},
+    }
+
+
+def test_a_client_may_have_quotas_for_both_directions() -> None:
+    both = b'{"format": 1, "quotas": [{"user": "alice", "consumer_byte_rate": 5, "producer_byte_rate": 3},'
+    rates = read_quotas(both + b'{"client-id": "spark", "producer_byte_rate": 9}]}')
+    assert rates == {
+        "consumer_byte_rate": {("alice", None): 5},
+        "producer_byte_rate": {("alice", None): 3, (None, "spark"): 9},
+    }
+    assert read_quotas(write_quotas(rates)) == rates
 
 
 @pytest.mark.parametrize(
@@ -80,7 +93,8 @@ def test_quotas_are_read_by_user_and_client_id() -> None:
         '{"user": "a", "consumer_byte_rate": true}',
         '{"user": "a", "consumer_byte_rate": 1.5}',
         '{"user": 7, "consumer_byte_rate": 1}',
-        '{"user": "a", "producer_byte_rate": 1, "consumer_byte_rate": 1}',
+        '{"user": "a", "request_percentage": 1, "consumer_byte_rate": 1}',
+        '{"user": "a", "producer_byte_rate": 0, "consumer_byte_rate": 1}',
         "[]",
     ],
 )
