@@ -31,6 +31,8 @@ class KafkaChannel:
     """What is answered now, if it is counted."""
     answered_s: float = 0
     """When the answer was there."""
+    unknown: int = 0
+    """How many requests came since the compiled loop last learned one, as far as it knew none of them."""
     throttle_ms: int = 0
     """For how long no further request is taken after this answer."""
     failure: str = ""

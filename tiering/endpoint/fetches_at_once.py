@@ -16,6 +16,8 @@ from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.transport import SMALL_BYTES, PlaintextTransport
 
+UNKNOWN_MAX: Final = 8
+"""After so many requests that the loop does not know, a connection is left to Python until there is one that it can learn."""
 TURN_S: Final = 0.001
 """So long what comes over the connections of the loop is handled, before other sockets and timers have their turn."""
 
@@ -31,24 +33,26 @@ class FetchesAtOnce:
     receive: Callable[[KafkaChannel], object]
     """Receives from a connection that is at its end, or failed."""
     loop: FetchLoop | None = None
+    events: asyncio.AbstractEventLoop | None = None
     _channels: dict[int, KafkaChannel] = field(default_factory=dict)
     """The connections of the loop, by socket."""
 
     def begin(self, answer_ready: AnswerReady, events: asyncio.AbstractEventLoop) -> None:
         """The loop is loaded."""
-        self.loop = FetchLoop(answer_ready, self.context)
+        self.loop, self.events = FetchLoop(answer_ready, self.context), events
         events.add_reader(self.loop, self.run)
 
-    def end(self, events: asyncio.AbstractEventLoop) -> None:
+    def end(self) -> None:
         """All connections are closed."""
-        if self.loop is not None:
-            events.remove_reader(self.loop)
+        if self.loop is not None and self.events is not None:
+            self.events.remove_reader(self.loop)
             self.loop.close()
 
     def watches(self, channel: KafkaChannel) -> bool:
         """Whether the loop receives from a connection from now on: from those without TLS, once it is loaded."""
         socket = channel.transport.socket.fileno()
-        if self.loop is None or not isinstance(channel.transport, PlaintextTransport) or not self.loop.add(socket):
+        is_plain = isinstance(channel.transport, PlaintextTransport)
+        if self.loop is None or not is_plain or channel.unknown > UNKNOWN_MAX or not self.loop.add(socket):
             return False
         channel.is_ready = True
         self._channels[socket] = channel
@@ -79,10 +83,14 @@ class FetchesAtOnce:
             if isinstance(event, Unsent):
                 self._goes_on(channel, event)
             elif event.data:
+                channel.unknown += 1
                 self.received(channel, event.data)
             else:
                 self.receive(channel)
-            self.arm(channel)
+            if channel.unknown > UNKNOWN_MAX:
+                self._leave(channel)
+            else:
+                self.arm(channel)
             if monotonic() >= until_s:
                 return
 
@@ -109,12 +117,24 @@ class FetchesAtOnce:
         if sent == answer.size:
             self.core.answered_at_once(channel.number, int(now_s * 1000))
             self.context.metrics.sent(asked, answered_s, now_s)
-            if self.loop is not None and channel.transport.socket.fileno() in self._channels:
-                self.loop.learn(answer, channel.connection)
+            if self.loop is not None and self.loop.learn(answer, channel.connection):
+                channel.unknown = 0
+                self._join(channel)
             return True
         channel.asked, channel.answered_s = asked, answered_s
         self._begin(channel, answer.parts, sent)
         return True
+
+    def _leave(self, channel: KafkaChannel) -> None:
+        if self.events is not None and self.unwatches(channel):
+            self.events.add_reader(channel.transport.socket.fileno(), self.receive, channel)
+
+    def _join(self, channel: KafkaChannel) -> None:
+        socket = channel.transport.socket.fileno()
+        if self.events is None or socket in self._channels or not self.events.remove_reader(socket):
+            return
+        if not self.watches(channel):
+            self.events.add_reader(socket, self.receive, channel)
 
     def _goes_on(self, channel: KafkaChannel, unsent: Unsent) -> None:
         channel.asked, channel.answered_s = unsent.asked, unsent.answered_s

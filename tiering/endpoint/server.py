@@ -100,7 +100,7 @@ class Server:
         finally:
             acceptor.close()
         await self._drain()
-        self._fetches.end(self._loop)
+        self._fetches.end()
 
     @property
     def status(self) -> ServerStatus:

@@ -99,16 +99,18 @@ class FetchLoop:
             return None
         return Received(socket, bytes(self._tables.received[: max(0, size)])) if status == RECEIVED else self._unsent(socket)
 
-    def learn(self, answer: Answer, connection: ConnectionContext) -> None:
-        """Such a request was answered just now: the loop may answer the next ones, if the batches are in files."""
+    def learn(self, answer: Answer, connection: ConnectionContext) -> bool:
+        """Such a request was answered just now: whether the loop may answer the next ones, since the batches are in files."""
         _, sent, *_ = answer.parts
-        if answer.fetch.alike is not None and isinstance(sent, FileRange):
-            known = self._requests.add(answer.fetch, self._group(connection), connection, self._context)
-            try:
-                if known is not None:
-                    self._batches.learn(known.log, answer.offset, sent, self._context.reads)
-            except LogError:
-                return  # who reads it is told
+        if answer.fetch.alike is None or not isinstance(sent, FileRange):
+            return False
+        known = self._requests.add(answer.fetch, self._group(connection), connection, self._context)
+        try:
+            if known is not None:
+                self._batches.learn(known.log, answer.offset, sent, self._context.reads)
+        except LogError:
+            return False  # who reads it is told
+        return known is not None
 
     def look(self) -> None:
         """To be called every second: files whose place others have taken are forgotten."""

@@ -13,7 +13,7 @@ from tiered_worlds import World
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_loop.loop import AnswerReady
 from tiering.endpoint.fetch_loop.tables import UNSENT
-from tiering.endpoint.fetches_at_once import FetchesAtOnce
+from tiering.endpoint.fetches_at_once import UNKNOWN_MAX, FetchesAtOnce
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH, METADATA
@@ -108,6 +108,24 @@ def test_a_client_that_reads_nothing_of_its_answers_gets_all_of_them_later(endpo
         for _ in range(asked):
             assert frame_from(client) == right
     assert endpoint.said == []
+
+
+def test_a_connection_that_asks_for_what_the_loop_does_not_know_is_left_to_python_until_it_asks_for_small_batches(
+    endpoint: Endpoint,
+) -> None:
+    counted, bulk, small = CountedLoop(), fetch(endpoint, BIG, 0, 1 << 20), fetch(endpoint, MIXED, 0)
+    with served(endpoint, load=counted.load) as address, connected(address) as client:
+        found = []
+        for request in (bulk, bulk, small, bulk, bulk, small, bulk):
+            for _ in range(3 * UNKNOWN_MAX):
+                client.sendall(request)
+                assert frame_from(client)
+            client.sendall(bulk)  # when it is answered, all before it is counted
+            assert frame_from(client)
+            found.append((counted.calls, counted.answers))
+    (calls, answers) = zip(*found, strict=True)
+    assert (calls[0], calls[3]) == (calls[1], calls[4]), "the loop does not even receive"
+    assert answers[0] == answers[1] == 0 < answers[2] == answers[3] == answers[4] < answers[5] == answers[6]
 
 
 def test_a_connection_that_the_loop_answers_is_not_idle(endpoint: Endpoint) -> None:
