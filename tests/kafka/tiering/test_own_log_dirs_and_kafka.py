@@ -38,6 +38,9 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from tiering.endpoint.transactions.config import TransactionConfig
+from tiering.endpoint.transactions.opening import open_transactions
+from tiering.endpoint.transactions.transaction_coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from tiering.local_tier.opening import local_tier
 from tiering.local_tier.topics_file import read_topics
 
@@ -67,6 +70,8 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
             one = Asked(wire.ask, "one")
             one.joins()
             assert (one.heard().partitions, one.committed(41)) == (2, 0)
+        _written(address, "ended").commit_transaction(30)
+        left = _written(address, "open")
     properties = (data / "meta.properties").read_bytes()
     ran = CliRunner().invoke(
         main, ["offload", "--own-log-dir", str(data), "--archive", str(archive), "--topic", "events", "--output", "jsonl"]
@@ -84,6 +89,10 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
                 member.heard()
             assert (one.partitions, two.partitions, two.committed(43)) == (1, 1, 0), "the members go on with the broker"
             assert [one.fetched(), two.fetched()] == [42, 43]
+        del left
+        _written(address, "ours").commit_transaction(30)
+        _written(address, "open").abort_transaction(30)
+        assert _seen(address) == ["ended", "open", "ours"]
     said = (tmp_path / "broker.out").read_text()
     assert "tiering-topics" not in said
     assert "ERROR" not in said
@@ -91,7 +100,39 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     topics = read_topics((data / "tiering-topics.json").read_bytes()).topics
     assert topics["events"].config == {"segment.bytes": "1048576", "compression.type": "producer"}
     after = _lives_on(data)
-    assert (after["events"], set(after)) == (ids["events"], {"events", "pairs", "__consumer_offsets"})
+    assert (after["events"], set(after)) == (ids["events"], {"events", "pairs", "__consumer_offsets", "__transaction_state"})
+
+
+def _written(address: str, own_id: str) -> Producer:
+    """A producer whose transaction is open: its record has its id."""
+    producer = Producer({"bootstrap.servers": address, "transactional.id": own_id, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("pairs", own_id.encode(), partition=0)
+    producer.flush(30)
+    return producer
+
+
+def _seen(address: str) -> list[str]:
+    config = {"bootstrap.servers": address, "group.id": "g", "isolation.level": "read_committed", "enable.partition.eof": True}
+    consumer = Consumer({**config, **real_kafka.AT_ONCE, "log_level": 0, "enable.auto.commit": False})
+    consumer.assign([Place("pairs", 0, 0)])
+    found: list[str] = []
+    while (message := consumer.poll(20)) is not None and not message.error():
+        found.append((message.value() or b"").decode())
+    consumer.close()
+    return found
+
+
+def _transacts(transactions: TransactionCoordinator) -> None:
+    """Commits the transaction that the broker has left open, and leaves one open."""
+    found = {one.transactional_id: one for one in transactions.all()}
+    assert {own_id: one.state.title for own_id, one in found.items()} == {"ended": "CompleteCommit", "open": "Ongoing"}
+    given = ProducerIdAndEpoch(found["open"].producer_id, found["open"].producer_epoch)
+    transactions.end("open", given, found["open"].client_version, is_committed=True)
+    begun = transactions.init_producer_id("ours", 60_000)
+    assert begun.producer_id > given.producer_id
+    transactions.add_partitions("ours", begun, (TopicPartition("pairs", 1),), 2)
 
 
 class Asked:
@@ -146,6 +187,7 @@ def _coordinates(data: Path, topic_id: str, one: Asked) -> Asked:
     config = GroupCoordinatorConfig(consumer_group_assignment_interval_ms=0)
     groups = GroupCoordinator(config, OffsetsTopic.of(tier, config), SystemClock(), RandomIds(), endpoint.said.append, topics)
     groups.load()
+    _transacts(open_transactions(tier, TransactionConfig(), groups, SystemClock(), endpoint.said.append))
     endpoint.context = replace(endpoint.context, groups=groups)
     one.ask, two = endpoint.ask, Asked(endpoint.ask, "two")
     assert (one.heard().partitions, one.fetched()) == (2, 41)
