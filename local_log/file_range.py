@@ -31,6 +31,12 @@ class OpenedFile(Protocol):
     def fileno(self) -> int:
         """The descriptor, which others use, too: it must be neither closed nor moved."""
 
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        """Bytes `[start, end)` where the system keeps them, to be handed to system calls alone; None if they cannot be had so.
+
+        Where the file is truncated meanwhile, a system call fails with EFAULT, and a look from here ends the process.
+        """
+
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer if the file ends sooner. Raises Unreadable."""
 
@@ -60,6 +66,10 @@ class FileRange(NamedTuple):
     def fileno(self) -> int:
         """The file's descriptor, for sendfile with `position` and `size`. Neither close nor seek it: others use it, too."""
         return self.file.fileno()
+
+    def mapped(self) -> memoryview | None:
+        """The bytes, not read: see `OpenedFile`."""
+        return self.file.mapped(self.position, self.position + self.size)
 
     def read(self) -> bytes:
         """The bytes. Raises Conflict if the log was truncated since the range was found."""

@@ -1,5 +1,6 @@
 """File descriptors: reads, and a cache of open files. Everything here raises OSError."""
 
+import mmap
 import os
 import threading
 
@@ -13,10 +14,16 @@ _tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time
 class OpenFile:
     """An open file. It is closed when nobody references it: no cache, no thread, no answer that is being sent."""
 
-    __slots__ = ("number",)
+    __slots__ = ("_mapping", "number")
 
     def __init__(self, file: str, flags: int) -> None:
         self.number = os.open(file, os.O_CLOEXEC | flags, 0o644)
+        self._mapping: memoryview | None = None
+
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        """See `OpenedFile`."""
+        self._mapping = mapping = mapping_of(self.number, end, self._mapping)
+        return None if mapping is None else mapping[start:end]
 
     def __del__(self) -> None:
         if hasattr(self, "number"):
@@ -55,6 +62,17 @@ def state_of(descriptor: int) -> FileState:
     """The open file's identity and version."""
     status = os.fstat(descriptor)
     return _tuple(FileState, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+def mapping_of(descriptor: int, end: int, known: memoryview | None) -> memoryview | None:
+    """The whole file in this process's address space, perhaps as it is `known`; None if it cannot be or ends before `end`."""
+    if known is not None and len(known) >= end:
+        return known
+    try:
+        found = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):  # not every file system can, and no empty file can be
+        return None
+    return found if len(found) >= end else None
 
 
 def read(descriptor: int, start: int, end: int | None) -> bytes:

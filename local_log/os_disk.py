@@ -242,6 +242,9 @@ class _OpenedFile(NamedTuple):
     def fileno(self) -> int:
         return self.opened.number
 
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        return self.opened.mapped(start, end)
+
     def read(self, start: int, end: int) -> bytes:
         try:
             return read(self.opened.number, start, end)

@@ -94,6 +94,9 @@ class Opened:
     def fileno(self) -> int:
         raise OSError("a file in memory has no descriptor")
 
+    def mapped(self, start: int, end: int) -> None:
+        """It cannot be."""
+
     def read(self, start: int, end: int) -> bytes:
         return bytes(self.of.now[start:end])
 

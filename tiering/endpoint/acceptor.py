@@ -6,9 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-SEND_BUFFER_BYTES: Final = 256 << 10
-"""Of the socket, for `sendfile`. Kafka's 100 KiB took a third more calls an answer; from 320 KiB on what is sent leaves the
-processor's cache before the client on the same machine has taken it, and a GB costs up to twice as much."""
 ACCEPTED_AT_ONCE_MAX: Final = 100
 RETRY_S: Final = 1.0
 """After it could not accept, for instance since there were too many open files."""
@@ -16,12 +13,13 @@ RETRY_S: Final = 1.0
 
 @dataclass(slots=True)
 class Acceptor:
-    """Gives what it accepts, with the client's address, to `take`."""
+    """Gives what it accepts, with the client's address, to `take`. With -1 the system decides about sockets' send buffers."""
 
     loop: asyncio.AbstractEventLoop
     listener: socket.socket
     take: Callable[[socket.socket, tuple[str, int]], object]
     report: Callable[[str], object]
+    send_buffer_bytes: int
     _is_closed: bool = False
 
     def start(self) -> None:
@@ -48,5 +46,6 @@ class Acceptor:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+            if self.send_buffer_bytes >= 0:
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
             self.take(accepted, address[:2])

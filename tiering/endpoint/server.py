@@ -89,7 +89,7 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self.stop)
-        acceptor = Acceptor(self._loop, listener, self._take, self.context.report)
+        acceptor = Acceptor(self._loop, listener, self._take, self.context.report, self.config.send_buffer_bytes)
         acceptor.start()
         if self.context.quotas is None:
             self.pool.submit(self._load_loop)
@@ -326,7 +326,7 @@ class Server:
         """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
         send = channel.send
         assert send is not None
-        turn = self.config.turn_bytes_max
+        turn = self.config.turn_bytes_max if send.left > self.config.whole_bytes_max else send.left
         try:
             while send.left and turn > 0:
                 sent = channel.transport.send(send, turn)

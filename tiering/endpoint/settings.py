@@ -26,6 +26,13 @@ from tiering.endpoint.config_def import (
 SOCKET_REQUEST_MAX_BYTES: Final = int_setting(
     "socket.request.max.bytes", 100 << 20, 1, "The largest request; the connection of a larger one is closed."
 )
+SOCKET_SEND_BUFFER_BYTES: Final = int_setting(
+    "socket.send.buffer.bytes",
+    512 << 10,
+    -1,
+    "The send buffer of a connection, which Linux doubles, so that an answer of 1 MiB is handed over by one call; -1 leaves it "
+    "to the system.",
+)
 QUEUED_MAX_REQUEST_BYTES: Final = long_setting(
     "queued.max.request.bytes",
     256 << 20,
@@ -296,6 +303,7 @@ SSL_TRUSTSTORE_TYPE: Final = Setting("ssl.truststore.type", ConfigType.STRING, "
 _ALL: Final = (
     SOCKET_REQUEST_MAX_BYTES,
     QUEUED_MAX_REQUEST_BYTES,
+    SOCKET_SEND_BUFFER_BYTES,
     CONNECTIONS_MAX_IDLE,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,

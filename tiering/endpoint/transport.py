@@ -3,6 +3,7 @@
 What blocks raises BlockingIOError, to be called again when the socket is ready; other errors of the socket are OSError.
 """
 
+import errno
 import os
 import socket
 import ssl
@@ -53,7 +54,11 @@ class Transport(Protocol):
 
 @dataclass(slots=True)
 class PlaintextTransport:
-    """Bytes as they are; files by sendfile."""
+    """Bytes as they are.
+
+    Files are mapped, and copied to the socket by the system. That takes less of the processor than `sendfile`, which hands over
+    each page of 4 KiB on its own; files that cannot be mapped are sent by it.
+    """
 
     socket: socket.socket
     _is_full: bool = False
@@ -75,13 +80,16 @@ class PlaintextTransport:
             return 0
 
     def send(self, send: Send, bytes_max: int) -> int:
-        """Sends buffers by sendmsg, and a small answer by one call."""
+        """Sends as much as it may by one call."""
         if self._is_full:
             self._is_full = False
             raise BlockingIOError
         whole = send.whole(min(bytes_max, SMALL_BYTES))
         if whole is not None:
             return self.socket.sendmsg(whole)
+        sent = self._send_mapped(send, bytes_max)
+        if sent:
+            return sent
         file = send.next_file(bytes_max)
         if file is not None:
             file.check()
@@ -95,6 +103,28 @@ class PlaintextTransport:
         buffers = send.next_buffers(bytes_max)
         more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
         return self.socket.sendmsg(buffers, [], more)
+
+    def _send_mapped(self, send: Send, bytes_max: int) -> int:
+        """How many bytes of files, and of what is around them, were sent by one call; none if it cannot be."""
+        mapped = send.next_mapped(bytes_max)
+        if mapped is None:
+            return 0
+        buffers, files = mapped
+        for file in files:
+            file.check()
+        try:
+            sent = self.socket.sendmsg(buffers)
+        except BlockingIOError:
+            raise
+        except OSError as e:
+            if e.errno != errno.EFAULT:
+                raise
+            return 0  # the file ends sooner or its disk fails: `sendfile` tells which
+        self._is_full = sent < sum(map(len, buffers))
+        if not self._is_full:
+            for file in files:
+                file.check()
+        return sent
 
 
 @dataclass(slots=True)

@@ -152,6 +152,9 @@ class _GuardedFile:
     def fileno(self) -> int:
         return self._file.fileno()
 
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        return self._file.mapped(start, end)
+
     def read(self, start: int, end: int) -> bytes:
         data: bytes = self._do(self._file.read, start, end)
         return data

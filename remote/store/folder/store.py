@@ -18,7 +18,7 @@ import pyarrow as pa
 from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
-from local_log.open_files import read, read_large, state_of
+from local_log.open_files import mapping_of, read, read_large, state_of
 from remote.store.api import AbandonedUpload, Body, FileOpener, ObjectMeta
 from remote.store.folder.write_behind import WriteBehind, noted_crc32c
 from remote.store.shared import check_folder, check_key, check_prefix, checked, walk
@@ -253,16 +253,21 @@ class FolderStore:
 class _Opened:
     """See OpenedFile. It is closed when nobody references it."""
 
-    __slots__ = ("_descriptor", "_key", "_store")
+    __slots__ = ("_descriptor", "_key", "_mapping", "_store")
 
     def __init__(self, store: FolderStore, key: str, descriptor: int) -> None:
         self._store, self._key, self._descriptor = store, key, descriptor
+        self._mapping: memoryview | None = None
 
     def __del__(self) -> None:
         os.close(self._descriptor)
 
     def fileno(self) -> int:
         return self._descriptor
+
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        self._mapping = mapping = mapping_of(self._descriptor, end, self._mapping)
+        return None if mapping is None else mapping[start:end]
 
     def read(self, start: int, end: int) -> bytes:
         try:

@@ -14,6 +14,7 @@ from tiering.endpoint.settings import (
     REMOTE_LOG_READER_THREADS,
     SASL_RECEIVE_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
+    SOCKET_SEND_BUFFER_BYTES,
     Settings,
 )
 
@@ -73,8 +74,14 @@ class SocketServerConfig:
     ahead_bytes_max: int = 64 << 10
     """Bytes that are read while a request of the same connection is answered: pipelined requests."""
 
-    turn_bytes_max: int = 1 << 20
+    send_buffer_bytes: int = 512 << 10
+    """`socket.send.buffer.bytes`: of each connection, doubled by Linux; -1 leaves it to the system."""
+
+    turn_bytes_max: int = 512 << 10
     """Bytes that one connection is sent before others have their turn."""
+
+    whole_bytes_max: int = (1 << 20) + (64 << 10)
+    """An answer of so many bytes is sent in one turn: a MiB of batches, as most consumers ask for, and what is around them."""
 
     @classmethod
     def of(cls, settings: Settings) -> "SocketServerConfig":
@@ -87,6 +94,7 @@ class SocketServerConfig:
             connections_max=settings[MAX_CONNECTIONS],
             connections_per_ip_max=settings[MAX_CONNECTIONS_PER_IP],
             connections_per_ip_overrides=settings[MAX_CONNECTIONS_PER_IP_OVERRIDES],
+            send_buffer_bytes=settings[SOCKET_SEND_BUFFER_BYTES],
             idle_ms_max=settings[CONNECTIONS_MAX_IDLE],
             unauthenticated_bytes_max=settings[SASL_RECEIVE_SIZE],
             failed_authentication_delay_ms=settings[FAILED_AUTHENTICATION_DELAY],

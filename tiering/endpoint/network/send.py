@@ -46,6 +46,28 @@ class Send:
             return None
         return part.first(bytes_max)
 
+    def next_mapped(self, bytes_max: int) -> tuple[list[memoryview], list[FileRange]] | None:
+        """What is next, of at most `bytes_max` bytes, with what is in files mapped; and which ranges of files these are.
+
+        None where there is no file, or one that cannot be mapped. The bytes are for a system call: see `OpenedFile.mapped`.
+        """
+        found: list[memoryview] = []
+        files: list[FileRange] = []
+        for part in islice(self._parts, BUFFERS_MAX):
+            if bytes_max <= 0:
+                break
+            if isinstance(part, FileRange):
+                file = part.first(bytes_max)
+                mapped = file.mapped()
+                if mapped is None:
+                    return None
+                files.append(file)
+            else:
+                mapped = part[:bytes_max]
+            found.append(mapped)
+            bytes_max -= len(mapped)
+        return (found, files) if files else None
+
     def next_buffers(self, bytes_max: int) -> list[memoryview]:
         """The buffers that are next, up to the next range of a file, together of at most so many bytes."""
         found: list[memoryview] = []

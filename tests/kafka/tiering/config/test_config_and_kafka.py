@@ -61,6 +61,7 @@ ENDPOINT_OTHERWISE = {
     "max.connections.per.ip": "as above",
     "num.io.threads": "a thread of Python answers one request at a time",
     "sasl.enabled.mechanisms": "there is no GSSAPI here",
+    "socket.send.buffer.bytes": "an answer of 1 MiB is sent by one call",
     "sasl.oauthbearer.expected.audience": "nothing stands for an empty list",
     "ssl.keystore.type": "there is no other",
     "ssl.truststore.type": "there is no other",
@@ -71,8 +72,8 @@ ENDPOINT_NARROWER = {
     "group.min.session.timeout.ms", "offset.metadata.max.bytes", "offsets.topic.segment.bytes", "queued.max.request.bytes",
     "sasl.enabled.mechanisms", "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.refresh.ms", "sasl.oauthbearer.jwks.endpoint.url",
-    "sasl.oauthbearer.sub.claim.name", "sasl.server.max.receive.size", "ssl.enabled.protocols", "ssl.keystore.type",
-    "ssl.truststore.type",
+    "sasl.oauthbearer.sub.claim.name", "sasl.server.max.receive.size", "socket.send.buffer.bytes", "ssl.enabled.protocols",
+    "ssl.keystore.type", "ssl.truststore.type",
 }  # fmt: skip
 """What the endpoint refuses and Kafka takes: values below 0, segments of a few bytes, and words that mean nothing here."""
 ENDPOINT_WIDER = {
