@@ -239,7 +239,7 @@ def make_topics(both: ComparedWrites) -> list[tuple[str, int]]:
         both.create(plain, version=version, validate_only=True)
     both.create(plain)
     both.create(plain, CreatableTopic("w-compacted", -1, -1, configs=configs(cleanup_policy="compact", **hour)))
-    both.create(CreatableTopic("w-small", 2, 1, configs=configs(max_message_bytes="2000", **hour)))
+    both.create(CreatableTopic("w-small", 2, 1, configs=configs(max_message_bytes="2000", min_insync_replicas="1", **hour)))
     both.create(CreatableTopic("w-wrong", 1, 1, configs=configs(retention_ms="soon")), CreatableTopic("w_plain", 1, 1))
     both.create(CreatableTopic("w-wrong", 1, 1, configs=configs(no_such="1")), CreatableTopic("w-two", 1, 0))
     both.create(plain, plain)

@@ -15,6 +15,13 @@ from tiering.retention.policy import NAMES as _OF_RETENTION
 PARTITIONS_MAX: Final = 10_000
 """As many as one request may create in Kafka."""
 TIERED: Final = "remote.storage.enable"
+OF_REPLICAS: Final[Mapping[str, str]] = {
+    "follower.replication.throttled.replicas": "",
+    "leader.replication.throttled.replicas": "",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+}
+"""Settings of a topic's replicas, with Kafka's defaults. They are kept, and mean nothing: there is one replica."""
 
 
 def check_name(name: str, topics: Iterable[str]) -> None:
@@ -47,7 +54,10 @@ def config_of(name: str, defaults: Mapping[str, str], own: Mapping[str, str]) ->
 
     The engine keeps the whole local log of a compacted topic, as Kafka does, which tiers none of these.
     """
-    given = {**defaults, **own}
+    given = {name: text for name, text in {**defaults, **own}.items() if name not in OF_REPLICAS}
+    replicas = own.get("min.insync.replicas", "1").strip()
+    if replicas != "1":
+        raise InvalidTopicConfig(f"topic {name}: min.insync.replicas={replicas}: expected 1, since there is one replica")
     if "compact" in given.get(CLEANUP_POLICY, "") and TIERED not in own:
         given[TIERED] = "false"
     try:

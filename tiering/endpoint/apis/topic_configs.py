@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from local_log.engine.config import FIELDS, LogConfig
 from tiering.endpoint.apis.own_logs import config_with
 from tiering.endpoint.config_def import ConfigType
+from tiering.local_tier.topics import OF_REPLICAS
 
 if TYPE_CHECKING:
     from tiering.local_tier.local_tier import LocalTier
@@ -37,19 +38,26 @@ def topic_configs(name: str, own: Mapping[str, str], tier: "LocalTier") -> tuple
     """All settings of a topic that has these of its own, sorted by name. Raises InvalidTopicConfig."""
     set_here, config, without = tier.defaults(name), config_with(name, own, tier), LogConfig()
     found = []
-    for setting, field in sorted(FIELDS.items()):
+    for setting, field in FIELDS.items():
         if setting in _HIDDEN and setting not in own:
             continue
         value, default = getattr(config, field), getattr(without, field)
         given = ((STATIC_BROKER, set_here[setting]),) if setting in set_here else ()
         source = DYNAMIC_TOPIC if setting in own else STATIC_BROKER if given else DEFAULT
         found.append(TopicConfig(setting, text_of(value), source, _type(setting, value), (*given, (DEFAULT, text_of(default)))))
-    return tuple(found)
+    return tuple(sorted((*found, *(_of_replicas(setting, own) for setting in OF_REPLICAS)), key=lambda one: one.name))
+
+
+def _of_replicas(setting: str, own: Mapping[str, str]) -> TopicConfig:
+    default = OF_REPLICAS[setting]
+    types = {"1": ConfigType.INT, "false": ConfigType.BOOLEAN, "": ConfigType.LIST}
+    source = DYNAMIC_TOPIC if setting in own else DEFAULT
+    return TopicConfig(setting, own.get(setting, default), source, types[default], ((DEFAULT, default),))
 
 
 def is_list(setting: str) -> bool:
     """Whether a setting has several values, so that some can be added to it."""
-    return setting in FIELDS and isinstance(getattr(LogConfig(), FIELDS[setting]), tuple)
+    return OF_REPLICAS.get(setting) == "" or (setting in FIELDS and isinstance(getattr(LogConfig(), FIELDS[setting]), tuple))
 
 
 def text_of(value: object) -> str:

@@ -91,6 +91,21 @@ def test_a_topic_is_created_in_every_version_and_told_with_its_settings(endpoint
             assert "internal.segment.bytes" not in told
 
 
+def test_settings_of_replicas_are_kept_and_told_and_there_is_one_replica(endpoint: WritingEndpoint) -> None:
+    given = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    [found] = create(endpoint, CreatableTopic("new", 1, 1, configs=tuple(CreatableTopicConfig(*one) for one in given.items())))
+    assert found.error_code == 0
+    told = {one.name: (one.value, one.config_source) for one in found.configs or ()}
+    assert told["unclean.leader.election.enable"] == ("true", 1)
+    assert told["leader.replication.throttled.replicas"] == ("", 5)
+    assert [*told] == sorted(told)
+    assert endpoint.tier.topics()["new"].config == given
+    assert change(endpoint, ("min.insync.replicas", 0, "2")) == ErrorCode.INVALID_CONFIG
+    endpoint.tier.stop()
+    endpoint.own(endpoint.host.started())
+    assert endpoint.tier.topics()["new"].config == given
+
+
 def test_a_topic_without_numbers_has_the_default_ones(endpoint: WritingEndpoint) -> None:
     endpoint.context = replace(endpoint.context, settings=read_settings(["num.partitions=4"]))
     [found, other] = create(endpoint, CreatableTopic("four", -1, -1), CreatableTopic("two", -1, -1, (on(1), on(1, of=1))))
