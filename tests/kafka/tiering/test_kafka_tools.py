@@ -8,8 +8,10 @@ import real_kafka
 from asked_endpoint import Endpoint
 from golden_logs import live
 from kafka_judge import oracle
+from local_tiers import Host
 from served_endpoint import served
 from tiered_worlds import World
+from transacting_endpoint import TransactingEndpoint
 
 from remote.clock import SystemClock
 
@@ -48,3 +50,20 @@ def test_kafka_consumer_perf_test_reads_in_a_group(address: str) -> None:
     assert int(found.split(",")[4]) >= 2000
     groups = real_kafka.tool("consumer.group.ConsumerGroupCommand", "--bootstrap-server", address, "--list")
     assert groups.split() == ["perf"]
+
+
+@oracle
+def test_kafka_s_own_tools_create_a_topic_and_produce_to_it() -> None:
+    """With the defaults of Java's producer, which is idempotent."""
+    endpoint = TransactingEndpoint(Host(dirs=("/a",), settings={}, now=SystemClock().now_ms()))
+    with served(endpoint) as (host, port):
+        asked = ["--bootstrap-server", f"{host}:{port}", "--topic", "perf"]
+        made = ["--create", "--partitions", "2", "--replication-factor", "1", "--config", "min.insync.replicas=1"]
+        assert real_kafka.tool("TopicCommand", *asked, *made).split() == ["Created", "topic", "perf."]
+        sent = ["--num-records", "3000", "--record-size", "100", "--throughput", "-1"]
+        found = real_kafka.tool("ProducerPerformance", *asked, *sent, "--command-property", "compression.type=zstd")
+        assert "3000 records sent" in found
+    logs = [endpoint.log("perf", number) for number in (0, 1)]
+    assert sum(log.log_end_offset for log in logs) == 3000
+    assert any(log.producers.producers for log in logs)
+    assert endpoint.tier.topics()["perf"].config == {"min.insync.replicas": "1"}
