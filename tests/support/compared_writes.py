@@ -7,7 +7,7 @@ from typing import Any
 
 from compared_answers import Difference, differences
 from compared_brokers import Side
-from hand_made import CONTROL, TRANSACTIONAL, batch, message, record
+from hand_made import CONTROL, TRANSACTIONAL, batch, message, record, wrapper
 from writing_endpoint import WritingEndpoint
 
 from local_log.engine.memory_records import memory_batches
@@ -196,6 +196,21 @@ class AnyRecords:
         if kind in ("next", "newer"):
             self.sequences[producer] = epoch, sequence + 1
         return made
+
+    def old(self) -> bytes:
+        """Messages of magic 0 or 1, compressed together or not, some of them damaged, too late or without a key."""
+        magic, codec = self.random.randrange(2), self.random.choice((Codec.none, Codec.none, Codec.gzip, Codec.snappy, Codec.lz4))
+        late = 100_000_000 if self.random.random() < 0.1 else 0
+        key = None if self.random.random() < 0.2 else b"k"
+        made = [
+            message(magic, b"%d" % number, offset=number, key=key, timestamp=self.now_ms + late)
+            for number in range(self.random.randint(1, 4))
+        ]
+        if codec is not Codec.none:
+            made = [wrapper(magic, codec, *made, offset=len(made) - 1, timestamp=self.now_ms + late)]
+        if self.random.random() < 0.1:
+            made[0] = made[0][:-1] + bytes((made[0][-1] ^ 1,))
+        return b"".join(made)
 
     def odd(self) -> bytes:
         """Something that is refused, mostly."""
