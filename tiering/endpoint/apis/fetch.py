@@ -255,7 +255,7 @@ def _diverging(log: TieredLog, wanted: FetchPartition) -> EpochEndOffset | None:
     if wanted.last_fetched_epoch < 0:
         return None
     known = log.end_offset_for(wanted.last_fetched_epoch)
-    if known is None:
+    if known is None or wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(log.name, wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
     if known.epoch < wanted.last_fetched_epoch or known.start_offset < wanted.fetch_offset:
         return EpochEndOffset(known.epoch, known.start_offset)

@@ -159,6 +159,10 @@ def test_a_client_whose_log_has_parted_is_told_where(world: World) -> None:
     same = endpoint.fetch("g-epochs", epochs[1].start_offset, version=12, last_fetched_epoch=epochs[0].epoch)
     assert same.diverging_epoch == EpochEndOffset()
     assert same.records != ()
+    between = epochs[1].epoch - 1
+    assert between > epochs[0].epoch
+    below = endpoint.fetch("g-epochs", -1, version=12, last_fetched_epoch=between)  # before the log, whatever the epochs say
+    assert (below.error_code, below.diverging_epoch) == (ErrorCode.OFFSET_OUT_OF_RANGE, EpochEndOffset())
 
 
 def test_a_consumer_in_a_gap_between_segments_is_given_the_next_batch_however_few_bytes_it_asks_for(endpoint: Endpoint) -> None:
