@@ -22,11 +22,14 @@ from known_differences import KnownDifference
 from known_topics import know
 from odd_logs import odd_logs
 from offsets_kept import MemoryLog
+from own_endpoint import OwnEndpoint
 from secured_brokers import asking_who, authorize, log_in, settings
 from served_endpoint import served
 from tiered_worlds import with_half_archived
 from users_file import user_file
 
+from local_log.engine.manager.config import ManagerConfig
+from local_log.formats.checkpoints import read_epochs
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from local_log.formats.list_offsets import LATEST
 from remote.clock import SystemClock
@@ -39,6 +42,7 @@ from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS, SASL_HANDSHA
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.requests import Request, read_request
 from tiering.endpoint.request_context import ConnectionContext
+from tiering.local_tier.opening import local_tier
 
 _SESSIONS_SINCE = 7
 """The first version of Fetch with sessions."""
@@ -143,6 +147,7 @@ def compared_with(pom: Path, folder: Path, known: tuple[KnownDifference, ...], *
         endpoints = (
             Endpoint(copy, None, MemoryLog()),
             _tiered(copy, folder / "half"),
+            _owned(copy, folder / "own", stack),
         )
         groups = ComparedGroups(broker.address, _coordinating(copy))
         stack.callback(groups.close)
@@ -158,6 +163,22 @@ def _tiered(whole: Path, folder: Path) -> Endpoint:
     """With an archive whose segments are compressed and encrypted, and whose manifests have pages."""
     store = with_half_archived(whole, folder, transforms("zstd+aes-256-gcm"), Limits(inline_max=4, page_entries=2))
     return Endpoint(folder, store, MemoryLog(), reading=ReadContext(partial(DecodedBytes, keys=KEYS)))
+
+
+def _owned(whole: Path, folder: Path, stack: ExitStack) -> Endpoint:
+    """On a copy that is its own by now."""
+    shutil.copytree(whole, folder)
+    config = ManagerConfig(log_dirs=(str(folder),), cleaner_enable=False)
+    tier = local_tier(config, lambda topic: {"retention.ms": "-1"})
+    tier.start()
+    stack.callback(tier.stop)
+    for partition in tier.partitions():  # the broker's controller says who leads from when on, also without any record
+        last = read_epochs((whole / str(partition) / LEADER_EPOCH_CHECKPOINT).read_bytes())[-1:]
+        for epoch in last:
+            tier.log(partition).epochs.assign(epoch.epoch, epoch.start_offset)
+    endpoint = OwnEndpoint(tier, offsets=MemoryLog())
+    endpoint.context = replace(endpoint.context, local_tier=None)  # for what it reads: nothing is to be written
+    return endpoint
 
 
 def _served(endpoint: Endpoint, folder: Path, is_secured: bool, stack: ExitStack) -> Side:

@@ -7,6 +7,7 @@ from asked_endpoint import Endpoint
 from local_log.disk import Disk
 from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
+from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.own_logs import OwnLogs
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.reads import TierReads
@@ -15,8 +16,10 @@ from tiering.local_tier.reads import TierReads
 class OwnEndpoint(Endpoint):
     """Over the directories of a tier that runs, and an archive or none."""
 
-    def __init__(self, tier: LocalTier, store: ObjectStore | None = None, disk: Disk | None = None) -> None:
-        super().__init__(None, None)
+    def __init__(
+        self, tier: LocalTier, store: ObjectStore | None = None, disk: Disk | None = None, offsets: OffsetsLog | None = None
+    ) -> None:
+        super().__init__(None, None, offsets)
         self.tier = tier
         self.logs = OwnLogs(TierReads(tier, store), disk or OsDisk())
         self.context = replace(self.context, logs=self.logs, local_tier=tier)
