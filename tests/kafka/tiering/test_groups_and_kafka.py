@@ -114,3 +114,36 @@ def test_librdkafka_s_consumers_share_partitions_without_a_directory_and_are_tol
             consumers[counts.index(max(counts))].commit(asynchronous=False)
         for consumer in consumers:
             consumer.close()
+
+
+@pytest.mark.slow
+def test_librdkafka_s_consumers_are_assigned_partitions_by_the_endpoint_and_go_on_after_a_restart(
+    world: World, tmp_path: Path
+) -> None:
+    want = sum(live(f"{topic}-0")["read_committed_count"] for topic in TOPICS)
+    names: list[list[str]] = [list(TOPICS), [f"^g-({'|'.join(topic[2:] for topic in TOPICS)})$"]]
+
+    def read(at: str, count: int) -> int:
+        config = {"bootstrap.servers": at, "group.id": "readers", "group.protocol": "consumer", "log_level": 0}
+        consumers = [Consumer({**config, "auto.offset.reset": "earliest", "enable.auto.commit": False}) for _ in names]
+        found, deadline = 0, SystemClock().now_ms() + 60_000
+        for consumer, of in zip(consumers, names, strict=True):
+            consumer.subscribe(of)
+        while SystemClock().now_ms() < deadline:
+            for consumer in consumers:
+                messages = [one for one in consumer.consume(500, 0.05) if not one.error()]
+                found += len(messages)
+                if messages:
+                    consumer.commit(asynchronous=False)
+            if found >= count and [len(consumer.assignment()) for consumer in consumers] == [2, 2]:
+                break
+        shares = [len(consumer.assignment()) for consumer in consumers]
+        for consumer in consumers:
+            consumer.close()
+        assert shares == [2, 2]
+        return found
+
+    with coordinating(world, tmp_path) as at:
+        assert read(at, want) == want
+    with coordinating(world, tmp_path) as at:
+        assert read(at, 0) == 0, "everything was committed before"

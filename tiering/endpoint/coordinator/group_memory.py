@@ -71,7 +71,8 @@ def heartbeat_size(request: ConsumerGroupHeartbeatRequest, group: ConsumerGroup 
     new = [name for name in names if name not in before]
     found = (topics.topic(name) for name in new if group is None or not group.is_subscribed(name))
     partitions = sum(topic.partitions for topic in found if topic is not None)
-    texts = texts_size(request.subscribed_topic_regex, request.rack_id, *new)
+    regex = request.subscribed_topic_regex  # the member has it, and so has the group
+    texts = texts_size(regex, regex, request.rack_id, *new)
     of_member = (
         0 if known is not None else 2 * MEMBER_BYTES + texts_size(request.group_id, request.member_id, request.instance_id)
     )

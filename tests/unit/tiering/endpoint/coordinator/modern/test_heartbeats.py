@@ -1,8 +1,11 @@
 """Members of consumer groups: who gets which partitions when, who is refused, and who is removed."""
 
+import tracemalloc
+
 import pytest
 from consumer_members import REBALANCE_MS, SESSION_MS, Consumer, Consumers, id_of
 
+from tiering.endpoint.coordinator.group_memory import consumer_group_size
 from tiering.endpoint.coordinator.modern.member import MemberState
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import TopicPartitions
@@ -281,3 +284,36 @@ def test_topics_are_compared_again_after_the_log_has_refused() -> None:
     assert group.beat(one).code == ErrorCode.NOT_COORDINATOR
     group.log.is_broken = False
     assert group.settled(one) == [{"orders": frozenset({0, 1})}]
+
+
+def test_members_are_refused_where_there_is_no_memory_for_more_and_those_that_are_there_go_on() -> None:
+    group = Consumers({"orders": 1}, groups_bytes_max=100_000)
+    one = group.joined("one", "orders", regex="x" * 30_000)
+    assert one.code == 0
+    assert group.joined("two", "orders", regex="y" * 30_000).code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert "endpoint.groups.max.bytes allows" in group.said[-1]
+    assert group.beat(one).code == 0
+    group.gone(one)
+    group.later(1_000)
+    assert group.joined("two", "orders", regex="y" * 30_000).code == 0
+
+
+def test_partitions_take_memory_in_each_group_that_reads_them() -> None:
+    group = Consumers({"orders": 1_000}, groups_bytes_max=1_500_000)
+    codes = [group.joined("one", group_id=f"group {number}").code for number in range(4)]
+    assert codes == [0, 0, ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_MAX_SIZE_REACHED]
+
+
+def test_a_group_of_members_that_share_many_partitions_takes_the_memory_that_it_is_said_to_take() -> None:
+    group = Consumers({"orders": 2_000})
+    tracemalloc.start()
+    try:
+        members = [group.joined(f"member {number}") for number in range(50)]
+        group.settled(*members, rounds=3)
+        members.clear()
+        group.log.kept.clear()
+        group.latest = None
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < consumer_group_size(group.group)
