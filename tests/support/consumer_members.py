@@ -27,11 +27,13 @@ class MadeTopics:
 
     def __init__(self, **partitions: int) -> None:
         self.made = dict(partitions)
+        self.looks = 0
         self.ids: dict[str, str] = {}
         """Other ids of some of them."""
         self._names: tuple[str, ...] = ()
 
     def look(self, names: Iterable[str]) -> None:
+        self.looks += 1
         if set(self._names) != set(self.made):
             self._names = tuple(self.made)
 

@@ -239,7 +239,9 @@ class GroupCoordinator:
             with self._answering():
                 self._check(request.group_id)
                 return self._heartbeats.leave(request)
-        self.topics.look(self._heartbeats.topics_to_look_at(request))
+        wanted = self._heartbeats.topics_to_look_at(request)
+        if wanted is not None:
+            self.topics.look(wanted)
         with self._answering():
             self._check(request.group_id)
             group = self._groups.consumers.get(request.group_id)

@@ -85,11 +85,14 @@ class Heartbeats:
         is_due = needs_resolving(group, changes.group, now_ms, interval_ms, names, brings_regex=subscription.brings_regex)
         return Heard(self._response(request, member, reached), tuple(changes.group.regexes) if is_due else ())
 
-    def topics_to_look_at(self, request: ConsumerGroupHeartbeatRequest) -> frozenset[str]:
-        """The topics whose state the next heartbeat depends on, if that may have changed since it was last compared."""
+    def topics_to_look_at(self, request: ConsumerGroupHeartbeatRequest) -> frozenset[str] | None:
+        """The topics that the next heartbeat depends on, None if it depends on none that may have changed since the last one."""
         group = self.groups.get(request.group_id)
+        is_due = group is None or is_look_due(group, self.now_ms())
+        if not is_due and not request.subscribed_topic_names and not request.subscribed_topic_regex:
+            return None
         names = frozenset(request.subscribed_topic_names or ())
-        return names if group is None or not is_look_due(group, self.now_ms()) else names | group.subscribed
+        return names | group.subscribed if group is not None and is_due else names
 
     def _group(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup:
         group = self.groups.get(request.group_id)

@@ -114,7 +114,9 @@ def test_a_new_topic_and_more_partitions_are_assigned_at_a_later_heartbeat() -> 
     one = group.joined("one", "orders", "payments")
     assert one.has == {"orders": frozenset({0, 1})}
     group.topics.made["payments"] = 3
+    looks = group.topics.looks
     assert group.beat(one).has == {"orders": frozenset({0, 1})}, "topics are looked at once a second"
+    assert group.topics.looks == looks
     group.later(1_000)
     assert group.beat(one).has == {"orders": frozenset({0, 1}), "payments": frozenset({0, 1, 2})}
     assert one.epoch == 3
