@@ -14,7 +14,10 @@ from tiering.endpoint.protocol.errors import ErrorCode
 
 ONE = st.integers(0, 9)
 SUBSCRIPTIONS = st.sampled_from((("orders",), ("orders", "payments"), ("payments", "late"), "orders|late", ".*"))
-GONE = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+GONE = (
+    *(ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID),
+    *(ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND),
+)
 STEP_MS = 11_000
 
 
