@@ -43,6 +43,7 @@ from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.reads import TierReads
 
 OWN_ID = "shop"
+SMALL = {"segment.index.bytes": "4096"}
 V1, V2 = 11, 12
 """The versions of Produce of clients that add partitions before they write, and of those that do not."""
 
@@ -54,7 +55,7 @@ class TransactingEndpoint(WritingEndpoint):
     config = TransactionConfig(state_partitions=2, state_segment_bytes=1 << 20)
 
     def __init__(self, host: Host | None = None, *, more_topics: int = 0) -> None:
-        super().__init__(host or Host(dirs=("/a",), settings={}))
+        super().__init__(host or Host(dirs=("/a",), settings=SMALL))
         self.clock.now = self.host.now
         for number in range(more_topics):
             self.tier.create_topic(f"more-{number}")

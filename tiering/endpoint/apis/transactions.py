@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
+from tiering.endpoint.coordinator.modern.regular_expressions import is_valid, matching
 from tiering.endpoint.coordinator.offsets_log import NAME as OFFSETS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -288,16 +286,13 @@ def _is_wanted(one: TransactionMetadata, request: ListTransactionsRequest, now_m
 
 
 def _matching(found: list[TransactionMetadata], pattern: str | None) -> list[TransactionMetadata]:
-    """Those whose whole transactional id matches. RE2, as in Kafka: no pattern takes more time than the texts are long."""
+    """Those whose whole transactional id matches. Raises TransactionError for a pattern that is none."""
     if not pattern:
         return found
-    texts = pa.array((one.transactional_id for one in found), pa.string())
-    try:
-        pc.match_substring_regex(texts[:0], pattern)  # by itself: it may not end the group around it
-        matches = pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
-    except pa.ArrowInvalid as e:
-        raise TransactionError(ErrorCode.INVALID_REGULAR_EXPRESSION) from e
-    return [one for one, is_match in zip(found, matches.to_pylist(), strict=True) if is_match]
+    if not is_valid(pattern):
+        raise TransactionError(ErrorCode.INVALID_REGULAR_EXPRESSION)
+    wanted = matching(pattern, [one.transactional_id for one in found])
+    return [one for one in found if one.transactional_id in wanted]
 
 
 def _may(operation: Operation, own_id: str, request_context: RequestContext, context: Context) -> bool:
