@@ -16,7 +16,7 @@ ONE = st.integers(0, 9)
 SUBSCRIPTIONS = st.sampled_from((("orders",), ("orders", "payments"), ("payments", "late"), "orders|late", ".*"))
 GONE = (
     *(ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID),
-    *(ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND),
+    *(ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_MAX_SIZE_REACHED),
 )
 STEP_MS = 11_000
 
@@ -165,4 +165,4 @@ class ConsumerGroupLife(RuleBasedStateMachine):
 
 
 TestConsumerGroupLife = ConsumerGroupLife.TestCase
-TestConsumerGroupLife.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestConsumerGroupLife.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, derandomize=True)
