@@ -1,24 +1,34 @@
 import socket
 import time
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 import pytest
-from asked_endpoint import Endpoint
+from asked_endpoint import Endpoint, response_of
 from loop_clients import frame_from, the_long_way
 from served_endpoint import served
 from tiered_worlds import World
+from users_file import PASSWORDS, sasl_listener, user_file
 
+from local_log.os_disk import OsDisk, OsWritableDisk
+from tiering.endpoint.authorization.acl_file import AclFile, write_acls
+from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
+from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_loop.loop import AnswerReady
 from tiering.endpoint.fetch_loop.tables import UNSENT
 from tiering.endpoint.fetches_at_once import UNKNOWN_MAX, FetchesAtOnce
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.socket_server import SocketServer
-from tiering.endpoint.protocol.api_keys import FETCH, METADATA
+from tiering.endpoint.protocol.api_keys import FETCH, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
+from tiering.endpoint.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 
 MIXED, BIG = "g-mixed", "g-big"
@@ -155,6 +165,48 @@ def test_a_connection_that_the_loop_answers_is_not_idle(endpoint: Endpoint) -> N
 @pytest.fixture
 def endpoint(world: World) -> Endpoint:
     return Endpoint(world.folders["local alone"], None)
+
+
+def authenticated(address: tuple[str, int], name: str) -> socket.socket:
+    found = connected(address)
+    token = f"\0{name}\0{PASSWORDS[name]}".encode()
+    for request in (
+        write_request(RequestHeader(SASL_HANDSHAKE, 1, 1, "test"), SaslHandshakeRequest("PLAIN")),
+        write_request(RequestHeader(SASL_AUTHENTICATE, 0, 2, "test"), SaslAuthenticateRequest(token)),
+    ):
+        found.sendall(request)
+        assert frame_from(found)[8:10] == bytes(2), "no error"
+    return found
+
+
+@pytest.mark.parametrize(("max_reauth_ms", "by_loop"), [(0, True), (3_600_000, False)])
+def test_clients_that_have_authenticated_get_from_the_loop_what_they_may_read(
+    endpoint: Endpoint, tmp_path: Path, max_reauth_ms: int, by_loop: bool
+) -> None:
+    path, counted, request = tmp_path / "acls.json", CountedLoop(), fetch(endpoint, MIXED, 0)
+    right = the_long_way(endpoint, request[4:])
+    path.write_bytes(write_acls([Acl(ResourceType.TOPIC, MIXED, "User:alice", Operation.READ)]))
+    acls = AclFile(OsDisk(), OsWritableDisk(), str(path), endpoint.clock, Authorizer(), endpoint.said.append)
+    acls.load()
+    endpoint.context = replace(endpoint.context, acls=acls)
+    listener = sasl_listener(user_file(tmp_path))
+    assert listener.sasl is not None
+    listener = replace(listener, sasl=replace(listener.sasl, max_reauth_ms=max_reauth_ms))
+    with (
+        served(endpoint, listener, load=counted.load) as address,
+        authenticated(address, "alice") as alice,
+        authenticated(address, "bob") as bob,
+        connected(address) as stranger,
+    ):
+        for _ in range(20):
+            alice.sendall(request)
+            assert frame_from(alice) == right
+            bob.sendall(request)
+            answer = response_of(FETCH, 11, frame_from(bob)).responses[0].partitions[0]
+            assert (answer.error_code, answer.records) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ())
+        stranger.sendall(request)
+        assert stranger.recv(1) == b""
+    assert (counted.answers > 0) == by_loop
 
 
 def test_without_a_compiled_loop_the_answers_are_the_same(endpoint: Endpoint) -> None:
