@@ -56,7 +56,8 @@ class DelayedFetches:
         loop = asyncio.get_running_loop()
         self._waiting.add(number, fetch, fetch.request.seen)
         fetch.timer = loop.call_at(fetch.deadline, self._ask, number)
-        fetch.unwatch = self.logs.watch(fetch.request.seen, lambda: self._wake(loop, number, fetch))
+        request = fetch.request
+        fetch.unwatch = self.logs.watch(request.seen, lambda: self._wake(loop, number, fetch), request.least_bytes)
         if fetch.unwatch is None and not self._is_looking:
             self._is_looking = True
             loop.call_later(POLL_S, self._look)

@@ -139,7 +139,7 @@ class HostedLogs:
             return ((tiers.log_dir.path, tiers.log_dir.disk),)
         return () if tiers.store is None else ((tiers.store.url, None),)
 
-    def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object]) -> None:
+    def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object], least_bytes: Callable[[], int]) -> None:
         """Nobody tells when a log changes: they have to be looked at."""
 
     def close(self) -> None:

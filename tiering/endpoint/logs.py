@@ -44,10 +44,12 @@ class Logs(Protocol):
     def reloaded(self, name: str, since_ms: int) -> HostedTopic | None:
         """The topic as the archive has it at `since_ms` or later. Raises LogError."""
 
-    def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object]) -> Callable[[], object] | None:
-        """Has `wake` called once one of the logs has more than was seen, or is gone, by any thread; gives what ends that.
+    def watch(
+        self, seen: Mapping[Partition, Log], wake: Callable[[], object], least_bytes: Callable[[], int]
+    ) -> Callable[[], object] | None:
+        """Has `wake` called once the logs have so many bytes more than was seen, or one is gone; gives what ends that.
 
-        None where nobody tells: the logs have to be looked at.
+        Any thread may call it. None where nobody tells: the logs have to be looked at.
         """
 
     def directories(self) -> tuple[tuple[str, Disk | None], ...]:

@@ -1,16 +1,15 @@
 """The topics of log directories that this process owns, as they are at the moment: what is appended can be fetched at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from local_log.disk import Disk
-from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
+from tiering.endpoint.own_log_watch import Watch
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.reads import TierReads
 from tiering.local_tier.topics_file import Topic
@@ -110,20 +109,11 @@ class OwnLogs:
         """See Logs: there is no other broker."""
         return self.topic(name)
 
-    def watch(self, seen: Mapping[Partition, Log], wake: Callable[[], object]) -> Callable[[], object]:
+    def watch(
+        self, seen: Mapping[Partition, Log], wake: Callable[[], object], least_bytes: Callable[[], int]
+    ) -> Callable[[], object]:
         """See Logs. `wake` may neither wait nor raise: it is called by the thread that appends."""
-        waiters: list[tuple[UnifiedLog, int]] = []
-        for log in seen.values():
-            if isinstance(log, OwnLog):
-                with suppress(LogError):  # of too many waiters: it waits for its time then
-                    of = log.live.log
-                    waiters.append((of, of.when_high_watermark_reaches(log.now.high_watermark.offset + 1, wake)))
-
-        def cancel() -> None:
-            for log, waiter in waiters:
-                log.cancel_high_watermark_waiter(waiter)
-
-        return cancel
+        return Watch([log for log in seen.values() if isinstance(log, OwnLog)], wake, least_bytes()).cancel
 
     def directories(self) -> tuple[tuple[str, Disk | None], ...]:
         """See Logs."""

@@ -174,6 +174,16 @@ class Waits:
     seen: Mapping[Partition, Log] = field(default_factory=dict)
     """The logs, before they were looked at for records."""
 
+    def least_bytes(self) -> int:
+        """So many bytes have to come where it found none; 1 where it found some, or where these may not count."""
+        if self.request.isolation_level:  # of records that are not committed
+            return 1
+        for one in self.begun.wanted:
+            log = self.seen.get((one.topic or "", one.asked.partition))
+            if not isinstance(log, TieredLog) or one.asked.fetch_offset != log.end_offset():
+                return 1
+        return self.request.min_bytes
+
     @property
     def size(self) -> int:
         """About how many bytes of memory it holds while it waits."""

@@ -31,7 +31,7 @@ class SeenLogs(dict[Any, Any]):
 def test_the_logs_that_fetches_wait_for_are_gone_through_on_a_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tiering.endpoint.delayed_fetches.POLL_S", 0)
     endpoint, seen = Endpoint(world.folders["local alone"], None), SeenLogs()
-    request: Waits = SimpleNamespace(seen=seen)  # type: ignore[assignment]
+    request: Waits = SimpleNamespace(seen=seen, least_bytes=None)  # type: ignore[assignment]
 
     async def asked() -> list[int]:
         found, woken = asyncio.Event(), list[int]()
@@ -66,7 +66,7 @@ def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
             looks.append(name)
             raise KeyError(name)
 
-        def watch(self, seen: object, wake: object) -> None:
+        def watch(self, seen: object, wake: object, least_bytes: object) -> None:
             """As HostedLogs."""
 
         def known(self) -> Any:
@@ -74,7 +74,7 @@ def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
 
     async def looked_twice() -> None:
         delayed, loop = DelayedFetches(Broken(), pool, lambda number: None), asyncio.get_running_loop()  # type: ignore[arg-type]
-        request: Waits = SimpleNamespace(seen={("nowhere", 0): None})  # type: ignore[assignment]
+        request: Waits = SimpleNamespace(seen={("nowhere", 0): None}, least_bytes=None)  # type: ignore[assignment]
         delayed.wait(0, DelayedFetch(request, loop.time() + 60))
         while len(looks) < 2:
             await asyncio.sleep(0.01)

@@ -204,10 +204,10 @@ def test_epochs_producers_and_directories_are_those_of_the_open_logs() -> None:
     assert sizes == {("/a", 0): len(tier.log(ORDERS).read(0, 1 << 20).records), ("/b", 1): 0}
 
 
-def waiting(endpoint: OwnEndpoint, offset: int) -> Waits:
+def waiting(endpoint: OwnEndpoint, offset: int, min_bytes: int = 1) -> Waits:
     """A fetch that waits for the offset."""
     asked = (FetchTopic("orders", partitions=(FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20),)),)
-    message = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=asked)
+    message = FetchRequest(max_wait_ms=60_000, min_bytes=min_bytes, topics=asked)
     found = handle(write_request(RequestHeader(FETCH, 11, 99, "test"), message)[4:], endpoint.connection, endpoint.context)
     assert isinstance(found, Waits)
     return found
@@ -260,3 +260,33 @@ def test_a_fetch_whose_records_came_before_it_began_to_wait_is_woken_at_once() -
 
     with ThreadPoolExecutor(1) as pool:
         asyncio.run(asked())
+
+
+@pytest.mark.parametrize(("offset", "appends"), [(2, 3), (1, 1)])
+def test_a_fetch_that_wants_many_bytes_is_woken_when_they_are_there(offset: int, appends: int) -> None:
+    """One that has found some is woken by each append, since they count as well."""
+    tier = Host(settings={}).started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 2)
+    size = len(tier.log(ORDERS).read(0, 1 << 20).records) // 2
+    endpoint, woken = OwnEndpoint(tier), list[str]()
+    request = waiting(endpoint, offset, 3 * size)
+    endpoint.logs.watch(request.seen, lambda: woken.append("now"), request.least_bytes)
+    for number in range(1, 6):
+        produce(tier, ORDERS, 1)
+        assert len(woken) == (number >= appends)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_fetch_that_wants_many_bytes_is_woken_if_the_log_is_gone_first(is_cancelled: bool) -> None:
+    tier = Host().started()
+    tier.create_topic("orders")
+    endpoint, woken = OwnEndpoint(tier), list[str]()
+    request = waiting(endpoint, 0, 1 << 20)
+    cancel = endpoint.logs.watch(request.seen, lambda: woken.append("now"), request.least_bytes)
+    produce(tier, ORDERS, 1)
+    assert woken == []
+    if is_cancelled:
+        cancel()
+    tier.delete_topic("orders")
+    assert woken == ([] if is_cancelled else ["now"])
