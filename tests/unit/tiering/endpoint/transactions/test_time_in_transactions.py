@@ -1,11 +1,21 @@
 """What time does to transactions: open ones are aborted, and ids that nobody uses are forgotten."""
 
+from dataclasses import replace
+
 import pytest
 from transactions_kept import ORDERS, Transactions, states
 
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.transaction_coordinator import RETRY_MS
-from tiering.endpoint.transactions.transaction_states import COMPLETE_ABORT, ONGOING, PREPARE_ABORT
+from tiering.endpoint.transactions.transaction_states import (
+    COMPLETE_ABORT,
+    DEAD,
+    IDLE,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_EPOCH_FENCE,
+    TransactionState,
+)
 
 HOUR_MS, WEEK_MS = 3_600_000, 604_800_000
 
@@ -91,3 +101,14 @@ def test_markers_that_fail_are_not_tried_more_often_than_once_a_second(at: Trans
     assert not at.coordinator.is_due()
     at.clock.now += RETRY_MS
     assert at.coordinator.is_due()
+
+
+def test_ids_of_every_idle_state_expire_and_no_others(at: Transactions) -> None:
+    for state in TransactionState:
+        if state not in (DEAD, PREPARE_EPOCH_FENCE):
+            at.init(state.title, timeout_ms=900_000)
+            partitions = frozenset() if state in IDLE else frozenset({ORDERS})
+            at.set(replace(at.of(state.title), state=state, partitions=partitions, start_ms=at.clock.now_ms() + WEEK_MS))
+    at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+    at.later(WEEK_MS)
+    assert set(states(at.coordinator.all())) == {"Ongoing", "PrepareCommit", "PrepareAbort"}
