@@ -67,9 +67,9 @@ def produce(
         return refusal
     appends = _Appends(request, request_context, context, tier)
     responses = tuple(appends.topic(*topic, partitions) for topic, partitions in _by_topic(request).items())
-    moved = any(one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for topic in responses for one in topic.partition_responses)
+    leaders = {one.current_leader.leader_id for topic in responses for one in topic.partition_responses}
     throttle_ms = _throttle_ms(request, request_context, context)
-    found = ProduceResponse(responses, throttle_ms, _brokers(context) if moved else ())
+    found = ProduceResponse(responses, throttle_ms, _endpoints_of(leaders, context))
     if context.group_commit is None or request.acks != ALL or not appends.logs:
         return found
     synced = context.group_commit.sync(appends.logs.values())
@@ -143,8 +143,11 @@ def _by_topic(request: ProduceRequest) -> dict[tuple[str, str], dict[int, Buffer
     return found
 
 
-def _brokers(context: Context) -> tuple[NodeEndpoint, ...]:
-    return tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers)
+def _endpoints_of(leaders: set[int], context: Context) -> tuple[NodeEndpoint, ...]:
+    """Where those are that lead partitions that this process does not lead."""
+    if leaders <= {_NOTHING}:
+        return ()
+    return tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
 
 
 def _refused(number: int, code: ErrorCode, message: str | None = None, log_start: int = _NOTHING) -> PartitionProduceResponse:
@@ -174,9 +177,11 @@ class _Appends:
 
     def _partition(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
         number = place[-1]
-        code = self._problem(name, number)
-        if code is not None:
-            return _refused(number, code)
+        topic = self._tier.topics().get(name)
+        if topic is None or number not in topic.partitions:
+            return _refused(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not self._context.cluster.live.leads(name, number):
+            return self._led_elsewhere(name, number)
         try:
             check_records(records, self._version)
         except Refused as e:
@@ -187,12 +192,6 @@ class _Appends:
             self._context.metrics.produced(name, 0, 0)
             return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is for groups and transactions alone")
         return self._append(name, place, records)
-
-    def _problem(self, name: str, number: int) -> ErrorCode | None:
-        topic = self._tier.topics().get(name)
-        if topic is None or number not in topic.partitions:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return None if self._context.cluster.live.leads(name, number) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _append(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
         metrics, log, number = self._context.metrics, None, place[-1]
@@ -214,7 +213,7 @@ class _Appends:
         except UnknownTopicOrPartition:  # it was deleted meanwhile
             return _refused(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         except Invalid:  # its log was closed meanwhile
-            return self._moved(number)
+            return self._led_elsewhere(name, number)
         except LogError as e:
             self._context.report(f"{name}-{number}: an append fails: {e}")
             metrics.produced(name, 0, 0, failed=True)
@@ -244,8 +243,8 @@ class _Appends:
         )
         return TransactionVerifier(self._context.transactions).verify(partition, log, first, of_produce(self._version))
 
-    def _moved(self, number: int) -> PartitionProduceResponse:
-        leader = LeaderIdAndEpoch(self._context.cluster.live.node_id, _NOTHING)
+    def _led_elsewhere(self, name: str, number: int) -> PartitionProduceResponse:
+        leader = LeaderIdAndEpoch(self._context.cluster.live.leader_of(name, number), _NOTHING)
         return PartitionProduceResponse(number, ErrorCode.NOT_LEADER_OR_FOLLOWER, _NOTHING, current_leader=leader)
 
 

@@ -13,6 +13,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
 from tiering.endpoint.apis.kafka_apis import Throttled, handle
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
+from tiering.endpoint.brokers.live_brokers import Broker, Cluster, LiveBrokers
 from tiering.endpoint.protocol.api_keys import PRODUCE
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -237,3 +238,22 @@ def test_a_producer_above_its_quota_is_told_to_wait_and_its_records_are_kept(end
     found = handle(unanswered, endpoint.connection, endpoint.context)
     assert isinstance(found, Throttled)
     assert (found.parts, found.throttle_ms > 0) == ([], True)
+
+
+def test_who_does_not_lead_a_partition_tells_who_does(endpoint: WritingEndpoint) -> None:
+    brokers = Broker(1, "broker.test", 9092), Broker(2, "other.test", 9092)
+    live = LiveBrokers(1, brokers)
+    endpoint.tier.create_partitions("orders", 20)
+    number = next(number for number in range(20) if not live.leads("orders", number))
+    endpoint.context = replace(endpoint.context, cluster=Cluster(live))
+    for version in ALL:
+        found = endpoint.ask(PRODUCE, version, endpoint.asked("orders", {number: (ONE,)}, version))
+        [answer] = found.responses[0].partition_responses
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert answer.current_leader.leader_id == (2 if version >= 10 else -1)
+        assert [one.host for one in found.node_endpoints] == (["other.test"] if version >= 10 else [])
+
+
+def test_a_log_that_is_closed_meanwhile_is_led_by_nobody_here(endpoint: WritingEndpoint) -> None:
+    endpoint.log().close()
+    assert endpoint.produce(ONE).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
