@@ -128,8 +128,14 @@ class OwnLogs:
         if view.of is not topics:
             found = {name: self._hosted(name, topic, view) for name, topic in sorted(topics.items())}
             view = _View(topics, found, {one.id: name for name, one in found.items() if one.id != ZERO_TOPIC_ID})
+            self._forget_deleted(self._view, view)
             self._view = view
         return view
+
+    def _forget_deleted(self, before: _View, now: _View) -> None:
+        for topic_id, name in before.name_of.items():
+            if topic_id not in now.name_of:
+                self.reads.forget(TopicPartition(name, number) for number in before.topics[name].partitions)
 
     def _hosted(self, name: str, topic: Topic, before: _View) -> HostedTopic:
         """The topic, the same object if its partitions are the same."""

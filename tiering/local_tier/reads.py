@@ -1,7 +1,7 @@
 """Reads over both tiers of the logs that a LocalTier owns, for as long as it runs."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from local_log.formats.filenames import TopicPartition
@@ -45,6 +45,12 @@ class TierReads:
         known = self._logs.get(partition)
         if known is not None:
             known.refresh()
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Of partitions whose topic is deleted: else what was open of them would stay so."""
+        with self._lock:
+            for partition in partitions:
+                self._logs.pop(partition, None)
 
     def close(self) -> None:
         """Cancels what is requested ahead, and forgets all logs."""

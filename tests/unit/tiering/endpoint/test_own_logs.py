@@ -145,6 +145,7 @@ def test_topics_are_known_as_they_are_made_grown_and_deleted() -> None:
     tier.delete_topic("orders")
     assert described().error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert endpoint.logs.topic_by_id(former) is None
+    assert endpoint.logs.reads._logs == {}  # nothing of it stays open
     tier.create_topic("orders")
     assert described().topic_id != former
 
