@@ -100,7 +100,7 @@ class GroupCoordinator:
         journal = None if self.log is None else Journal(self.log, self.clock, self.report)
         self._rebalancing = Rebalancing(self.config, journal, self.clock)
         self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id)
-        self._offsets = OffsetMetadataManager(self.config, journal, self._groups)
+        self._offsets = OffsetMetadataManager(self.config, journal, self._groups, topics=self.topics)
         timers, consumers = self._rebalancing.timers, self._groups.consumers
         now_ms, new_id = self.clock.now_ms, self.ids.new_id
         self._heartbeats = Heartbeats(self.config, journal, timers, self.topics, now_ms, new_id, consumers)

@@ -16,7 +16,8 @@ from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataMan
 from tiering.endpoint.coordinator.group_states import EMPTY, ON_COMMIT, STABLE
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
-from tiering.endpoint.coordinator.modern.validation import check_commit, check_fetch
+from tiering.endpoint.coordinator.modern.topics import NoTopics, Topics
+from tiering.endpoint.coordinator.modern.validation import check_commit, check_fetch, check_transactional_commit
 from tiering.endpoint.coordinator.offsets_log import TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import (
@@ -71,6 +72,8 @@ class OffsetMetadataManager:
     journal: Journal | None
     groups: GroupMetadataManager
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+    topics: Topics = field(default_factory=NoTopics)
+    """Those that consumer groups subscribe."""
 
     def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> OffsetCommitResponse:
         """Keeps offsets. Topics have their names, and their ids where these are known. Raises GroupError."""
@@ -227,12 +230,13 @@ class OffsetMetadataManager:
         """A producer may name no member, as older ones do; one that it names must be of the current generation."""
         group, generation = self.groups.groups.get(request.group_id), request.generation_id
         consumers, is_named = self.groups.consumers.get(request.group_id), generation >= 0 or bool(request.member_id)
-        if consumers is not None and is_named:
-            check = check_commit(consumers, request.member_id, generation, _UNKNOWN_GROUP_SINCE)
-            for one in request.topics:
-                for partition in one.partitions:
-                    check(ZERO_TOPIC_ID, partition.partition_index)
         if consumers is not None:
+            if is_named or request.group_instance_id is not None:
+                check = check_transactional_commit(consumers, request.member_id, generation)
+                for one in request.topics:
+                    topic = self.topics.topic(one.name)
+                    for partition in one.partitions:
+                        check(ZERO_TOPIC_ID if topic is None else topic.topic_id, partition.partition_index)
             return
         if group is None and generation >= 0:
             raise GroupError(ErrorCode.ILLEGAL_GENERATION)

@@ -1,7 +1,7 @@
 """What a member of a consumer group is refused, with Kafka's codes and messages."""
 
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
@@ -15,6 +15,8 @@ from tiering.endpoint.coordinator.modern.member import (
 from tiering.endpoint.coordinator.modern.reconciliation import Owned
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+T = TypeVar("T")
 
 _OWN_MEMBER_ID_SINCE: Final = 1
 """The version of ConsumerGroupHeartbeat since which a client makes its member id itself (KIP-1082)."""
@@ -89,6 +91,19 @@ def check_released(member: ConsumerGroupMember, member_id: str) -> None:
             f"owned by {member.member_id} member."
         )
         raise GroupError(ErrorCode.UNRELEASED_INSTANCE_ID, told)
+
+
+def check_transactional_commit(group: ConsumerGroup, member_id: str, epoch: int) -> Callable[[str, int], None]:
+    """As `check_commit`, for a producer, which knows nothing of epochs of members: to it they are generations."""
+
+    def translated(check: Callable[..., T], *said: Any) -> T:
+        try:
+            return check(*said)
+        except GroupError as e:
+            raise GroupError(ErrorCode.ILLEGAL_GENERATION if e.code is ErrorCode.STALE_MEMBER_EPOCH else e.code) from e
+
+    check = translated(check_commit, group, member_id, epoch, _MEMBERS_COMMIT_SINCE)
+    return lambda topic_id, partition: translated(check, topic_id, partition)
 
 
 def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int) -> Callable[[str, int], None]:

@@ -8,8 +8,14 @@ from consumer_members import SESSION_MS, Consumers, id_of
 from offsets_kept import MemoryLog
 
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.offsets_log import TransactionalProducer
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from tiering.endpoint.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
@@ -148,3 +154,35 @@ def test_a_group_of_offsets_alone_becomes_a_consumer_group_and_keeps_them() -> N
     assert group.offsets() == {("orders", 0): 5}
     group.started()
     assert group.listed() == [("readers", "classic", "Empty")]
+
+
+def commit_in_transaction(group: Consumers, epoch: int, partition: int = 0, member_id: str = "one", offset: int = 7) -> int:
+    partitions = (TxnOffsetCommitRequestPartition(partition, offset),)
+    topics = (TxnOffsetCommitRequestTopic("orders", partitions),)
+    request = TxnOffsetCommitRequest("t", "readers", 7, 0, epoch, member_id, None, topics)
+    found = group.groups.commit_transactional_offsets(request, TransactionalProducer(7, 0))
+    return found.topics[0].partitions[0].error_code
+
+
+def test_a_transaction_commits_for_a_member_in_its_epoch_and_for_no_member_that_it_names_wrongly() -> None:
+    group = Consumers()
+    one, two = group.joined("one"), group.joined("two")
+    group.settled(one, two)
+    mine, other = min(one.has["orders"]), min(two.has["orders"])
+    assert commit_in_transaction(group, 3) == 0
+    assert commit_in_transaction(group, 2, mine) == 0, "the partition was its own then"
+    assert refused(lambda: commit_in_transaction(group, 2, other)) == ErrorCode.ILLEGAL_GENERATION
+    assert refused(lambda: commit_in_transaction(group, 4)) == ErrorCode.ILLEGAL_GENERATION
+    assert refused(lambda: commit_in_transaction(group, 3, member_id="nobody")) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit_in_transaction(group, -1, member_id="") == 0, "older producers name no member"
+    del group.topics.made["orders"]
+    assert refused(lambda: commit_in_transaction(group, 2, mine)) == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_offsets_of_a_transaction_that_is_open_are_deleted_with_the_others() -> None:
+    group = Consumers()
+    one = group.joined("one")
+    commit_in_transaction(group, 2)
+    group.gone(one)
+    assert [of.error_code for topic in group.delete(0).topics for of in topic.partitions] == [0]
+    assert group.fetch(0, require_stable=True)["orders", 0][3] == 0
