@@ -21,6 +21,7 @@ from local_log.log_reader import open_log
 from remote import archive
 from remote.errors import Unavailable
 from tiering.endpoint.apis.kafka_apis import Waits, handle
+from tiering.endpoint.apis.repeated_fetches import repeated
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
@@ -97,6 +98,27 @@ def test_an_answer_is_as_large_as_it_may_be_and_has_one_batch_at_least() -> None
     two = [FetchPartition(0, fetch_offset=0, partition_max_bytes=1)] * 2
     asked = FetchRequest(topics=(FetchTopic("orders", partitions=tuple(two)),))
     assert len(endpoint.ask(FETCH, 11, asked).responses[0].partitions[0].records) == 1
+
+
+def test_fetches_that_are_alike_are_answered_in_short_with_what_is_there_by_now() -> None:
+    tier = Host().started()
+    tier.create_topic("orders")
+    endpoint = OwnEndpoint(tier)
+    at_once = replace(endpoint.context, may_wait=False)
+    asked = (FetchTopic("orders", partitions=(FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20),)),)
+    message = FetchRequest(max_wait_ms=500, min_bytes=1, session_epoch=-1, topics=asked)
+    frame = write_request(RequestHeader(FETCH, 11, 99, "test"), message)[4:]
+    fetch = repeated(frame, 1 << 20)
+    assert fetch is not None
+    assert fetch.answer(frame, endpoint.connection, at_once) is None  # it waits
+    for count in range(1, 4):
+        produce(tier, ORDERS, 1)
+        short, whole = fetch.answer(frame, endpoint.connection, at_once), handle(frame, endpoint.connection, endpoint.context)
+        assert short is not None
+        assert isinstance(whole, list)
+        data = b"".join(map(bytes_of, short.parts))
+        assert data == b"".join(map(bytes_of, whole))
+        assert scan(data[-len(bytes_of(short.parts[1])) :])[0].base_offset.tolist() == list(range(count))
 
 
 def test_old_offsets_come_from_the_archive_and_new_ones_need_no_store() -> None:
