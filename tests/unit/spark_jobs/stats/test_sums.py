@@ -1,7 +1,7 @@
 """Sums merge: in any order, grouped in any way, and with nothing."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.stats.sums import HOUR_MS, HourSums, OffsetSums, PartitionSums, merged
@@ -24,6 +24,7 @@ def test_sums_may_be_grouped_in_any_way(a: PartitionSums, b: PartitionSums, c: P
     assert (a + b) + c == a + (b + c)
 
 
+@settings(max_examples=30)
 @given(st.lists(sums, max_size=6).flatmap(lambda parts: st.tuples(st.just(parts), st.permutations(parts))))
 @pytest.mark.slow
 def test_the_order_of_parts_does_not_matter(of: tuple[list[PartitionSums], list[PartitionSums]]) -> None:
