@@ -29,14 +29,14 @@ def quickstarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of somebody who has followed the quickstart, in a checkout."""
     folder = tmp_path_factory.mktemp("quickstart")
     (folder / "tests").symlink_to(ROOT / "tests")
-    assert follow("quickstart", folder, {}) > 5
+    assert follow("quickstart", folder, {}, shared().tiering) > 5
     yield folder
     shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
 def tiering() -> str:
-    """The script `tiering` of all pages but the quickstart, which starts each command as its reader does."""
+    """The script `tiering`. The commands of an installed wheel are started as their user does by the tests of a new user."""
     return shared().tiering
 
 

@@ -14,11 +14,7 @@ SECONDS_MAX = 200
 _MARK = "\x1e"
 
 
-STARTED = f'#!/bin/sh\nexec {sys.executable} -m tiering "$@"\n'
-"""The script `tiering`."""
-
-
-def follow(page: str, folder: Path, environment: Mapping[str, str], tiering: str = STARTED) -> int:
+def follow(page: str, folder: Path, environment: Mapping[str, str], tiering: str) -> int:
     """Does in `folder` what a page says, and gives how many commands that were. Fails where one does not answer as shown."""
     todo = steps(page)
     script = "\n".join(["trap 'kill $(jobs -p) 2>/dev/null' EXIT", *map(_line, todo)])
