@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 from local_log.batch_file import BatchFile
 from local_log.disk import Disk
-from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, placed
+from local_log.errors import Corrupt, NotFound, OffsetOutOfRange, Unavailable, placed
 from local_log.formats.checkpoints import EpochEntry, epoch_of, read_epochs
 from local_log.formats.chunks import Chunk
 from local_log.formats.filenames import (
@@ -54,6 +54,17 @@ class LogReader:
     """The producers at one offset at most, so that a batch of a log without snapshots is replayed only once. Threads share it."""
     _aborted: dict[int, tuple[AbortedTxn, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The transaction indexes of inactive segments by base offset, for readers that ask fetch after fetch."""
+
+    def require_all_segments(self) -> None:
+        """Raises Unavailable if the folder was listed while a cleaner replaced segments, or a broker crashed just then.
+
+        Reads of what the listing lacks would go on after it, and skip records that are there.
+        """
+        if self.swapped:
+            raise Unavailable(
+                f"{self.folder}: segment {self.swapped[0]} is being replaced by its cleaned one; ask again, and if this lasts, "
+                "start the log's broker, which ends what it had begun"
+            )
 
     @cached_property
     def log_start_offset(self) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 from local_log.batch_file import BatchFile
 from local_log.disk import Disk
 from local_log.errors import Corrupt, NoSuchFile, NotFound, placed
+from local_log.file_range import OpenedFile
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.header_layout import LOG_OVERHEAD, MAGIC, MESSAGE_SIZE_MIN, OFFSET_LENGTH_MAGIC
@@ -89,9 +90,11 @@ class Segment:
         It stops before an incomplete last batch of the active segment; an inactive segment has none. Raises Corrupt; NotFound if
         the file has been deleted.
         """
-        file, size = self.path(LOG), self.size()
-        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self.position_of(start_offset, size)
-        for chunk in read_chunks(lambda a, b: self.disk.read_large(file, a, b), file, start, size):
+        file = self.path(LOG)
+        opened = self.disk.open(file)  # once: a broker's cleaner may give the name to another file meanwhile
+        size = opened.state().size
+        end = start = 0 if start_offset is None or start_offset <= self.base_offset else self.position_of(start_offset, opened)
+        for chunk in read_chunks(opened.read_large, file, start, size):
             end = chunk.end
             yield chunk
         if end < size and self.next_base_offset is not None:
@@ -109,23 +112,25 @@ class Segment:
             offset = self.base_offset
         yield from self.chunks(offset)
 
-    def position_of(self, offset: int, size: int) -> int:
-        """A position where a batch begins, at or before the batch with `offset`; the log file has `size` bytes."""
+    def position_of(self, offset: int, opened: OpenedFile) -> int:
+        """A position in the opened log file where a batch begins, at or before the batch with `offset`."""
         # An index only saves reading: without a valid one the scan starts at the segment's first byte, with the same result.
         try:
             position = self.offset_index().lookup(offset)
         except Corrupt:
             return 0
-        return position if self.next_base_offset is not None or self._has_batch_at(position, offset, size) else 0
+        return position if self._has_batch_at(position, offset, opened) else 0
 
-    def _has_batch_at(self, position: int, offset: int, size: int) -> bool:
-        """Whether a batch that starts at or below `offset` may be at a position, which the active segment's index gave.
+    def _has_batch_at(self, position: int, offset: int, opened: OpenedFile) -> bool:
+        """Whether a batch that starts at or below `offset` may be at a position, which the segment's index gave.
 
-        After a truncation the index file has entries of what was truncated, until others take their place or a roll trims it.
+        After a truncation the active segment's index file has entries of what was truncated, until others take their place or a
+        roll trims it. While a cleaner replaces a segment, its index may be that of the other log file.
         """
-        header = self.disk.read(self.path(LOG), position, position + OFFSET_LENGTH_MAGIC.size)
+        header = opened.read(position, position + OFFSET_LENGTH_MAGIC.size)
         if len(header) < OFFSET_LENGTH_MAGIC.size:
             return False
+        size = opened.state().size
         base, length, magic = OFFSET_LENGTH_MAGIC.unpack(header)
         is_batch = 0 <= magic <= MAGIC and MESSAGE_SIZE_MIN[0] <= length <= size - position - LOG_OVERHEAD
         return is_batch and self.base_offset <= int(base) <= offset
@@ -144,6 +149,6 @@ class LogFile:
         opened = segment.disk.open(self.name)
 
         def position_of(offset: int) -> int:
-            return 0 if offset <= segment.base_offset else segment.position_of(offset, opened.state().size)
+            return 0 if offset <= segment.base_offset else segment.position_of(offset, opened)
 
         return BatchFile(self.name, opened, position_of, end_offset, segment.next_base_offset)

@@ -154,6 +154,8 @@ def _joined(
 def _opened(log: TieredLog | LogError) -> TieredLog:
     if not isinstance(log, TieredLog):
         raise log
+    if isinstance(log.local, LogReader):
+        log.local.require_all_segments()
     return log
 
 

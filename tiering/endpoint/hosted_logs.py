@@ -295,7 +295,7 @@ class HostedLogs:
                 self._forget(name)
                 self._absent[name] = now_ms
             return None
-        _refuse_swapped(log.local for log in partitions.values() if isinstance(log, TieredLog))
+        _require_all_segments(log.local for log in partitions.values() if isinstance(log, TieredLog))
         before = self._topics.get(name)
         if before is not None:
             partitions = {n: _unless_older(log, before.partitions.get(n)) for n, log in partitions.items()}
@@ -320,7 +320,7 @@ class HostedLogs:
             return known
         numbers = [n for n, log in known.partitions.items() if isinstance(log, TieredLog) and log.local is not None]
         found = self.tiers.log_dir.found_of(TopicPartition(known.name, n) for n in numbers)
-        _refuse_swapped(found)
+        _require_all_segments(found)
         local = {log.partition.partition: log for log in found if isinstance(log, LogReader)}
         if local.keys() != set(numbers):
             return self._loaded(known.name, now_ms)
@@ -338,17 +338,10 @@ class HostedLogs:
         return topic
 
 
-def _refuse_swapped(logs: Iterable[object]) -> None:
-    """Raises Unavailable for a log whose folder was listed while a cleaner replaced segments, or a broker crashed just then.
-
-    Reads of what the listing lacks would go on after it, and skip records that are there.
-    """
+def _require_all_segments(logs: Iterable[object]) -> None:
     for log in logs:
-        if isinstance(log, LogReader) and log.swapped:
-            raise Unavailable(
-                f"{log.folder}: segment {log.swapped[0]} is being replaced by its cleaned one; ask again, and if this lasts, "
-                "start the log's broker, which ends what it had begun"
-            )
+        if isinstance(log, LogReader):
+            log.require_all_segments()
 
 
 def _has_dropped_more(log: LogReader, before: TieredLog) -> bool:

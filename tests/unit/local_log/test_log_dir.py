@@ -8,6 +8,7 @@ from golden_logs import broker_logs, live, partitions
 
 from local_log.disk import Space
 from local_log.errors import Corrupt, NotFound, Unreadable
+from local_log.file_range import OpenedFile
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.primitives import Buffer
 from local_log.formats.visible_records import record_batches
@@ -42,6 +43,10 @@ class RecordingDisk:
     def modified_ms(self, file: str) -> int:
         self.asked.add(("modified_ms", file))
         return self.disk.modified_ms(file)
+
+    def open(self, file: str) -> OpenedFile:
+        self.asked.add(("open", file))
+        return self.disk.open(file)
 
     def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
         self.asked.add(("read", file))
@@ -271,5 +276,5 @@ def test_reading_changes_no_byte_and_no_time(tmp_path: Path) -> None:
 def test_reading_takes_only_the_verbs_of_reading_and_stays_in_the_directory(broker: Path) -> None:
     disk = RecordingDisk()
     ask_everything(LogDir(disk, str(broker)))
-    assert {verb for verb, _ in disk.asked} == {"names", "is_folder", "size", "read"}
+    assert {verb for verb, _ in disk.asked} == {"names", "is_folder", "open", "read"}
     assert all(path == str(broker) or path.startswith(f"{broker}/") for _, path in disk.asked)

@@ -1,12 +1,15 @@
 """One segment: its files by name, and indexes that only save reading."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from golden_logs import expected_batches, segments
+from hand_made import batch, record
 
 from local_log.errors import Corrupt, NotFound
+from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.indexes.offset import ENTRY as OFFSET_ENTRY
 from local_log.formats.indexes.time import ENTRY as TIME_ENTRY
@@ -102,3 +105,37 @@ def test_of_an_active_segment_s_preallocated_index_little_more_than_its_entries_
 def test_a_segment_without_a_log_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         list(Segment(OsDisk(), str(tmp_path), 0, None).chunks())
+
+
+def cleaned_segment(folder: Path) -> tuple[Segment, bytes]:
+    """A segment of 4,000 batches of one size with its index, and its log file after every other batch is cleaned away."""
+    before = [batch(record(value=b"x" * 200), base_offset=offset) for offset in range(4000)]
+    segment = Segment(OsDisk(), str(folder), 0, 4000)
+    Path(segment.path(LOG)).write_bytes(b"".join(before))
+    entries = [(offset, offset * len(before[0])) for offset in range(100, 4000, 100)]
+    Path(segment.path(OFFSET_INDEX)).write_bytes(np.array(entries, OFFSET_ENTRY).tobytes())
+    return segment, b"".join(before[::2])
+
+
+def offsets_of(chunks: Iterable[Chunk]) -> list[int]:
+    return [offset for chunk in chunks for offset in chunk.batches.base_offset.tolist()]
+
+
+def test_an_index_of_before_a_cleaning_skips_nothing_of_the_cleaned_log(tmp_path: Path) -> None:
+    segment, after = cleaned_segment(tmp_path)
+    Path(segment.path(LOG)).write_bytes(after)
+    for offset in (1000, 1500, 3998):
+        assert offset in offsets_of(segment.chunks(offset)), "the position is that of a later batch"
+        file = segment.log_file().opened(4000)
+        at_position = read_chunks(file.opened.read_large, "", file.position_of(offset), len(after))
+        assert offsets_of(at_position)[0] <= offset
+
+
+def test_a_segment_that_is_cleaned_while_it_is_read_is_read_on_as_it_was(tmp_path: Path) -> None:
+    segment, after = cleaned_segment(tmp_path)
+    chunks = segment.chunks()
+    found = offsets_of([next(chunks)])
+    assert len(found) < 2000
+    (tmp_path / "new").write_bytes(after)
+    (tmp_path / "new").replace(segment.path(LOG))
+    assert found + offsets_of(chunks) == list(range(4000))

@@ -7,8 +7,8 @@ from archive_fakes import MemoryStore, verbs
 from golden_logs import broker_logs
 from logs_to_archive import copy_of, drop_segments_below, local_logs, offload_all, offsets_of, path_of
 
-from local_log.errors import Invalid, NotFound
-from local_log.formats.filenames import PARTITION_METADATA
+from local_log.errors import Invalid, NotFound, Unavailable
+from local_log.formats.filenames import DELETED, LOG, PARTITION_METADATA, SWAP
 from remote import archive
 from remote.clock import RandomIds, SystemClock
 from remote.keys import ARCHIVE
@@ -166,3 +166,18 @@ def test_threads_read_ahead_of_a_store_and_not_of_a_folder(archive_folder: Path)
         reading = open_reading(None, 0, pool)
         assert open_tiers(None, store, reading).reading.ahead.pool is pool
         assert open_tiers(None, str(archive_folder), reading).reading.ahead.pool is None
+
+
+def test_a_log_is_not_read_while_a_cleaner_s_segment_is_not_yet_in_its_place(folder: Path, tmp_path: Path) -> None:
+    copy = copy_of(folder, tmp_path / "logs")
+    tiers = open_tiers(str(copy), None)
+    middle = Path(local_logs(copy)["g-txn-0"].segments[1].path(LOG))
+    swap = middle.with_name(middle.name + SWAP)
+    swap.write_bytes(middle.read_bytes())
+    middle.rename(middle.with_name(middle.name + DELETED))
+    for ask in (lambda: tiers.partition("g-txn", 0), lambda: tiers.partitions("g-txn")):
+        with pytest.raises(Unavailable, match="is being replaced by its cleaned one; ask again"):
+            ask()
+    assert tiers.partition("g-tiny", 0).local is not None
+    swap.rename(middle)
+    assert tiers.partition("g-txn", 0).log_end_offset == local_logs(folder)["g-txn-0"].log_end_offset
