@@ -103,6 +103,11 @@ class FetchesAtOnce:
                     self.core.answered_at_once(channel.number, answered_ms)
             self.loop.look()
 
+    def look(self) -> None:
+        """To be called often."""
+        if self.loop is not None:
+            self.loop.look_at_topics()
+
     def answers(self, channel: KafkaChannel, data: bytes) -> bool:
         """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
         frame, began_s = self.core.at_once(channel.number, data), monotonic()

@@ -128,6 +128,7 @@ class Server:
                 if one.is_due():
                     self.pool.submit(one.tick)
             self._core.look()
+            self._fetches.look()
             self._handle_all()
             self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 

@@ -10,12 +10,14 @@ from tiering.endpoint.apis.repeated_fetches import RepeatedFetch
 from tiering.endpoint.authorization.authorizer import AclIndex
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_loop.known_batches import KnownBatches
-from tiering.endpoint.fetch_loop.tables import PART_MAX, REQUESTS_MAX, Tables
+from tiering.endpoint.fetch_loop.tables import NO_REQUEST, PART_MAX, REQUESTS_MAX, Tables
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.network.receive import SIZE_BYTES
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.read.tiered_log import TieredLog
 
+FRESH_MS: Final = 30_000
+"""So long after a fetch its topic is looked at in the background."""
 _FRAMES: Final = 3
 """Of each request: see `Tables.frames`."""
 
@@ -47,6 +49,7 @@ class KnownRequests:
         self._known: list[KnownRequest] = []
         self._topics: dict[str, HostedTopic | None] = {}
         """As they were when it was last checked that the requests may be answered."""
+        self._used_ms: dict[str, int] = {}
         self._live: LiveBrokers | None = None
         self._acls: AclIndex | None = None
 
@@ -68,7 +71,21 @@ class KnownRequests:
             else:
                 return
         self._live, self._acls = context.cluster.live, acls
-        self._set([one for one in self._known if _is_as_before(one, context)], context)
+        topics = {name: recent(name) for name in self._topics}  # before the logs are compared, which another thread may replace
+        self._set([one for one in self._known if topics[one.name] is None or _is_as_before(one, context)], topics)
+
+    def used(self, number: int, now_ms: int) -> KnownRequest:
+        """A request that was answered now."""
+        one = self._known[number]
+        self._used_ms[one.name] = now_ms
+        return one
+
+    def look(self, context: Context) -> None:
+        """Has topics that were fetched a while ago looked at, so that the next fetch needs not wait for it."""
+        now_ms = context.clock.now_ms()
+        for name in self._topics:
+            if now_ms - self._used_ms.get(name, -FRESH_MS) < FRESH_MS:
+                context.logs.recent(name)
 
     def add(self, fetch: RepeatedFetch, group: int, connection: ConnectionContext, context: Context) -> KnownRequest | None:
         """Knows a request that was answered just now; None if the loop cannot answer it."""
@@ -77,12 +94,14 @@ class KnownRequests:
                 return one
         found = _known(fetch, group, connection, context)
         if found is not None:
-            self._set([*(self._known if len(self._known) < REQUESTS_MAX else ()), found], context)
+            topics = {found.name: None, **self._topics}  # a new one is checked before the loop is called again
+            self._set([*(self._known if len(self._known) < REQUESTS_MAX else ()), found], topics)
         return found
 
-    def _set(self, known: list[KnownRequest], context: Context) -> None:
+    def _set(self, known: list[KnownRequest], topics: dict[str, HostedTopic | None]) -> None:
         self._known = known
-        self._topics = {name: context.logs.recent(name) for name in {one.name for one in known}}
+        self._topics = {one.name: topics[one.name] for one in known}
+        self._used_ms = {name: used_ms for name, used_ms in self._used_ms.items() if name in self._topics}
         self._batches.keep(one.log for one in known)
         self._tables.state["requests"] = len(known)
         for number, one in enumerate(known):
@@ -94,7 +113,8 @@ class KnownRequests:
             frame[: len(part)] = np.frombuffer(part, np.uint8)
         request, head, tail = one.parts
         row = self._tables.requests[number]
-        row["group"], row["log"] = one.group, self._batches.number(one.log)
+        is_known = self._topics[one.name] is not None  # else it is to be looked at, and is perhaps as it was then
+        row["group"], row["log"] = one.group if is_known else NO_REQUEST, self._batches.number(one.log)
         row["size"], row["offset_at"], row["head"], row["tail"] = len(request), fetch.offset_at, len(head), len(tail)
         row["start"], row["end"] = one.start, one.end
         row["max_bytes"], row["min_bytes"] = fetch.max_bytes, fetch.min_bytes

@@ -112,6 +112,10 @@ class FetchLoop:
             return False  # who reads it is told
         return known is not None
 
+    def look_at_topics(self) -> None:
+        """To be called often, so that topics are looked at before a fetch has to wait for it."""
+        self._requests.look(self._context)
+
     def look(self) -> None:
         """To be called every second: files whose place others have taken are forgotten."""
         self._batches.look(self._context.reads)
@@ -135,12 +139,13 @@ class FetchLoop:
         return self._groups.get(key, NO_GROUP) if is_full else self._groups.setdefault(key, len(self._groups))
 
     def _count(self, answers: int) -> None:
+        now_ms = self._context.clock.now_ms()
         times, sizes = defaultdict[int, list[tuple[int, int]]](list), defaultdict[int, int](int)
         for request, size, total_ns, send_ns in self._tables.answers[:answers].tolist():
             sizes[request] += size
             times[request].append((total_ns, send_ns))
         for request, size in sizes.items():
-            known, of = self._requests[request], self._context.metrics.of(FETCH.name)
+            known, of = self._requests.used(request, now_ms), self._context.metrics.of(FETCH.name)
             self._context.metrics.fetched(known.name, len(times[request]), 0, size)
             for total_ns, send_ns in times[request]:
                 of.add(known.fetch.version, RequestTimes(known.size, total_ns / _NS_PER_MS, send_ns / _NS_PER_MS))

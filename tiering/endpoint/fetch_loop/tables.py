@@ -31,6 +31,8 @@ UNSENT: Final = 2
 """The socket did not take the whole answer to a request; it is in no group any more."""
 NO_GROUP: Final = -1
 NO_LOG: Final = -1
+NO_REQUEST: Final = -2
+"""The group of a request that is not answered now."""
 
 _IS_PACKED: Final = platform.machine() in ("x86_64", "AMD64")
 EVENT_BYTES: Final = 12 if _IS_PACKED else 16

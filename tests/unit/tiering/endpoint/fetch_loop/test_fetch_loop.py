@@ -1,5 +1,6 @@
 import socket
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from select import select
@@ -21,6 +22,7 @@ from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.fetch_loop import loop as loops
+from tiering.endpoint.fetch_loop.known_requests import FRESH_MS
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Received, Unsent
 from tiering.endpoint.fetch_loop.tables import ANSWERS_MAX, READY_MAX
 from tiering.endpoint.protocol.api_keys import FETCH
@@ -254,6 +256,40 @@ def test_a_log_that_has_grown_is_no_longer_answered_for_as_it_was(changing: tupl
     for _ in range(3):
         assert client.ask(fetch(endpoint)) == right
     assert client.by_loop > 0
+
+
+def test_a_log_that_is_to_be_looked_at_and_is_the_same_is_answered_for_again(changing: tuple[Endpoint, FetchLoop, Path]) -> None:
+    endpoint, loop, _ = changing
+    client = known(endpoint, loop)
+    endpoint.clock.sleep(1)
+    assert client.event(fetch(endpoint)) is not None
+    client.arm()
+    right = the_long_way(endpoint, fetch(endpoint))
+    assert client.event(fetch(endpoint)) is None
+    assert client.answer() == right
+
+
+def test_topics_that_were_fetched_a_while_ago_are_looked_at_before_they_are_fetched_again(
+    changing: tuple[Endpoint, FetchLoop, Path],
+) -> None:
+    class AtOnce(Executor):
+        def submit(self, work: Any, *of: Any) -> Any:  # type: ignore[override]
+            work(*of)
+
+    endpoint, loop, _ = changing
+    endpoint.context.logs.background = AtOnce()  # type: ignore[union-attr]
+    client = known(endpoint, loop)
+    for _ in range(4 * FRESH_MS // 1000):
+        endpoint.clock.sleep(0.6)
+        loop.look_at_topics()
+    assert client.event(fetch(endpoint)) is not None, "nobody has fetched it for long"
+    endpoint.context.logs.topic(MIXED)
+    client.arm()
+    assert client.event(fetch(endpoint)) is None
+    for _ in range(10):
+        endpoint.clock.sleep(0.6)
+        loop.look_at_topics()
+    assert client.event(fetch(endpoint)) is None
 
 
 def test_a_file_that_was_truncated_and_written_anew_is_not_answered_from(changing: tuple[Endpoint, FetchLoop, Path]) -> None:
