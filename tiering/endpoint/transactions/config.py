@@ -9,6 +9,7 @@ from tiering.endpoint.settings import (
     TRANSACTION_STATE_PARTITIONS,
     TRANSACTION_STATE_SEGMENT,
     TRANSACTIONAL_ID_EXPIRATION,
+    WRITE_CACHING,
     Settings,
 )
 
@@ -40,6 +41,9 @@ class TransactionConfig:
     bytes_max: int = 64 << 20
     """`endpoint.transactions.max.bytes`: memory of all transactional ids and their partitions."""
 
+    syncs: bool = False
+    """`write.caching=false`: each change and each marker is on the disk before the next, and before it is answered."""
+
     @classmethod
     def of(cls, settings: Settings, max_timeout_ms: int) -> "TransactionConfig":
         """As the endpoint is set, and its log directories are."""
@@ -51,4 +55,5 @@ class TransactionConfig:
             state_partitions=settings[TRANSACTION_STATE_PARTITIONS],
             state_segment_bytes=settings[TRANSACTION_STATE_SEGMENT],
             bytes_max=settings[ENDPOINT_TRANSACTIONS_MAX_BYTES],
+            syncs=not settings[WRITE_CACHING],
         )

@@ -28,6 +28,8 @@ class Markers:
     groups: GroupCoordinator
     clock: Clock
     report: Callable[[str], object]
+    syncs: bool = False
+    """Whether a marker, and what is before it in its log, is on the disk when it counts."""
 
     def write(self, partition: TopicPartition, marker: Marker) -> ErrorCode:
         """Whether the partition has the marker. One that it has already changes nothing."""
@@ -61,3 +63,5 @@ class Markers:
         )
         epoch = log.epochs.latest_epoch or 0
         log.append_as_leader(batch, epoch, Origin.COORDINATOR, transaction_version=marker.transaction_version)
+        if self.syncs:
+            log.sync_appended()

@@ -19,7 +19,7 @@ def open_transactions(
     """With what the topic has; transactions whose outcome is decided end now. `groups` have been loaded. Raises LogError."""
     tier.verify_transactions()
     topic = TransactionsTopic.of(tier, config)
-    markers = Markers(tier, groups, clock, report)
+    markers = Markers(tier, groups, clock, report, config.syncs)
     ids = ProducerIdManager.of(tier, (*_in_transactions(topic), *_in_logs(tier)))
     coordinator = TransactionCoordinator(config, topic, markers, ids, clock, report)
     coordinator.load()

@@ -21,16 +21,20 @@ class TransactionsTopic:
     """The topic in a local tier that has started."""
 
     topic: CompactedTopic
+    syncs: bool = False
 
     @classmethod
     def of(cls, tier: LocalTier, config: TransactionConfig) -> "TransactionsTopic":
         """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
         settings = {"compression.type": "uncompressed", "segment.bytes": str(config.state_segment_bytes)}
-        return cls(CompactedTopic.of(tier, NAME, config.state_partitions, settings))
+        return cls(CompactedTopic.of(tier, NAME, config.state_partitions, settings), config.syncs)
 
     def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
         """Appends a record of a transactional id. Raises LogError."""
-        self.topic.append(self._number(transactional_id), [record], now_ms)
+        number = self._number(transactional_id)
+        self.topic.append(number, [record], now_ms)
+        if self.syncs:
+            self.topic.log(number).sync_appended()
 
     def load(self) -> Iterator[LoadedTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

@@ -1,6 +1,7 @@
 """A process that is killed at any moment of a transaction: what comes after it sees all of the transaction or nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,4 +70,22 @@ def test_a_kill_at_any_call_to_the_disk_leaves_a_transaction_whole(at: Transacti
         for topic in ("orders", OTHER):
             assert at.log(topic).last_stable_offset == at.log(topic).log_end_offset
     assert outcomes == ({(0, 0, -1), (1, 1, 7)} if commit else {(0, 0, -1)})
+    at.host = Host(dirs=("/a",), settings=SMALL, disk=made)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_where_writes_are_synced_an_ended_transaction_outlives_the_power_whenever_it_fails(
+    at: TransactingEndpoint, commit: bool
+) -> None:
+    made, at.config = at.host.disk, replace(at.config, syncs=True)
+    start(at, made.after_kill())
+    transacts(at, [], commit=commit)
+    ended = at.host.disk
+    for lost in (1.0, 0.5):
+        start(at, ended.after_power_failure(lost))
+        seen = len(at.seen()) - 1, len(at.seen(OTHER)), at.committed(stable=True)
+        assert seen == ((1, 1, 7) if commit else (0, 0, -1))
+        for topic in ("orders", OTHER):
+            assert at.log(topic).last_stable_offset == at.log(topic).log_end_offset
+    at.config = replace(at.config, syncs=False)
     at.host = Host(dirs=("/a",), settings=SMALL, disk=made)
