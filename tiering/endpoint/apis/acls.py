@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from local_log.errors import LogError
-from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized, tell_changes
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acl_file import AclFile
 from tiering.endpoint.authorization.acls import (
@@ -65,6 +65,8 @@ def create_acls(request: CreateAclsRequest, request_context: RequestContext, con
         return CreateAclsResponse(results=tuple(AclCreationResult(ErrorCode.INVALID_REQUEST, _ANY) for _ in acls))
     good = tuple(acl for acl in acls if not acl.problem())
     error = _changed(file, lambda before: (*before, *good), context) if good else None
+    if error is None:
+        tell_changes(context, request_context, (f"added the ACL {acl}" for acl in good))
     failed = AclCreationResult() if error is None else AclCreationResult(*error)
     results = (AclCreationResult(ErrorCode.INVALID_REQUEST, p) if (p := acl.problem()) else failed for acl in acls)
     return CreateAclsResponse(results=tuple(results))
@@ -85,6 +87,8 @@ def delete_acls(request: DeleteAclsRequest, request_context: RequestContext, con
         return [acl for acl in before if acl not in found]
 
     error = _changed(file, without, context)
+    if error is None:
+        tell_changes(context, request_context, (f"deleted the ACL {acl}" for acl in deleted))
     return DeleteAclsResponse(filter_results=tuple(_filter_result(of, deleted, error) for of in filters))
 
 

@@ -1,5 +1,6 @@
 """What the client of a request may do (Kafka's AuthHelper); everything where there is no authorizer."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from tiering.endpoint.apis.context import Context
@@ -64,6 +65,14 @@ def is_authorized(
             f"on resource = {_TYPE_NAMES.get(of, of.name)}:LITERAL:{name} for request = {client.header.api.name}"
         )
     return False
+
+
+def tell_changes(context: Context, request_context: RequestContext, changes: Iterable[str]) -> None:
+    """Tells whoever runs the endpoint what a client has changed of users, ACLs or quotas: one message for a request."""
+    told = "; ".join(changes)
+    if told:
+        client = request_context
+        context.report(f"Principal = {client.principal} from host = {client.client_address} by {client.header.api.name}: {told}")
 
 
 def authorized_operations(context: Context, request_context: RequestContext, of: ResourceType, name: str) -> int:

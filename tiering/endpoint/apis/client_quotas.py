@@ -6,7 +6,7 @@ from typing import Final
 
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
-from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized, tell_changes
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -95,6 +95,7 @@ def alter_client_quotas(
     if good and not request.validate_only and context.quota_file is not None:
         try:
             context.quota_file.change(lambda rates: _altered(rates, good))
+            tell_changes(context, request_context, map(_told, good))
         except (LogError, OSError) as e:
             context.report(f"the file of quotas is not changed: {e}")
             failed = (ErrorCode.UNKNOWN_SERVER_ERROR, "the file of quotas cannot be changed; the endpoint's log says why")
@@ -105,6 +106,11 @@ def alter_client_quotas(
 def _result(entry: AlteredEntry, problem: _Problem | None) -> AlterClientQuotasResult:
     code, message = problem or (ErrorCode.NONE, None)
     return AlterClientQuotasResult(code, message, entry.entity)
+
+
+def _told(entry: AlteredEntry) -> str:
+    of = ", ".join(f"{one.entity_type} {DEFAULT if one.entity_name is None else one.entity_name}" for one in entry.entity)
+    return f"of {of} " + ", ".join(f"removed {op.key}" if op.remove else f"set {op.key} to {round(op.value)}" for op in entry.ops)
 
 
 def _refusal(request_context: RequestContext, context: Context) -> _Problem | None:

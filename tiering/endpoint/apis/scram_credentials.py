@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from local_log.errors import LogError
-from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized
+from tiering.endpoint.apis.auth_helper import NOT_AUTHORIZED, is_authorized, tell_changes
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -71,6 +71,7 @@ def alter_user_scram_credentials(
         try:
             if deletions or upsertions:
                 context.users.change(deletions, upsertions)
+                tell_changes(context, request_context, (_told(one) for one in changes if one.name not in problems))
         except (LogError, OSError) as e:
             context.report(f"the file of users is not changed: {e}")
             failed = (ErrorCode.UNKNOWN_SERVER_ERROR, "the file of users cannot be changed; the endpoint's log says why")
@@ -79,6 +80,11 @@ def alter_user_scram_credentials(
     return AlterUserScramCredentialsResponse(
         results=tuple(AlterUserScramCredentialsResult(name, *problems.get(name, nothing)) for name in names)
     )
+
+
+def _told(change: _Change) -> str:
+    done = "deleted" if isinstance(change, ScramCredentialDeletion) else "set"
+    return f"{done} {MECHANISMS[change.mechanism]} of the user {change.name}"
 
 
 def _refusal(request_context: RequestContext, context: Context) -> _Problem | None:

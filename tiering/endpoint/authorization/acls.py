@@ -81,6 +81,11 @@ class Acl:
     pattern_type: PatternType = PatternType.LITERAL
     host: str = WILDCARD
 
+    def __str__(self) -> str:
+        """As messages tell it."""
+        resource = f"{self.resource_type.name}:{self.pattern_type.name}:{self.resource_name}"
+        return f"{self.permission.name} {self.operation.name} on {resource} to {self.principal} from host {self.host}"
+
     def is_for(self, principal: str, host: str, operation: Operation) -> bool:
         """Whether it allows or denies this, where its resource matches."""
         if self.principal not in (principal, EVERYBODY) or self.host not in (host, WILDCARD):

@@ -53,6 +53,19 @@ def test_acls_are_created_found_and_deleted_over_the_protocol(endpoint: Endpoint
     assert len(read_acls(Path(endpoint.context.acls.path).read_bytes())) == 2
 
 
+def test_who_has_changed_which_acls_is_told(endpoint: Endpoint) -> None:
+    as_admin(endpoint)
+    new = AclCreation(2, "orders", 4, "User:bob", "*", Operation.READ, Permission.ALLOW)
+    endpoint.ask(CREATE_ACLS, 3, CreateAclsRequest((new, replace(new, principal="bob"))))
+    endpoint.ask(DELETE_ACLS, 3, DeleteAclsRequest((DeleteAclsFilter(2, "orders", 4, None, None, 1, 1),)))
+    endpoint.ask(DELETE_ACLS, 3, DeleteAclsRequest((DeleteAclsFilter(2, "orders", 4, None, None, 1, 1),)))
+    who, acl = (
+        "Principal = User:admin from host = 192.0.2.1 by",
+        "ACL ALLOW READ on TOPIC:PREFIXED:orders to User:bob from host *",
+    )
+    assert endpoint.said == [f"{who} CreateAcls: added the {acl}", f"{who} DeleteAcls: deleted the {acl}"]
+
+
 def test_acls_of_unknown_and_any_types_are_refused_as_by_a_broker(endpoint: Endpoint) -> None:
     as_admin(endpoint)
     new = AclCreation(2, "orders", 3, "User:bob", "*", Operation.READ, Permission.ALLOW)

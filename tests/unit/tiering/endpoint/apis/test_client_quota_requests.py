@@ -114,6 +114,17 @@ def test_quotas_that_are_changed_hold_at_once_and_are_kept(world: World) -> None
     assert ("bob", None) not in world.quotas.rates
 
 
+def test_who_has_changed_which_quotas_is_told(world: World) -> None:
+    world.alter(entry({"user": "alice"}, 100), entry({"user": None, "client-id": "spark"}), entry({"user": ""}))
+    world.alter(entry({"client-id": "spark"}, None))
+    world.alter(entry({"user": "bob"}), validate_only=True)
+    who = "Principal = User:admin from host = 192.0.2.1 by AlterClientQuotas: of "
+    assert world.endpoint.said == [
+        f"{who}user alice set {RATE} to 100; of user *, client-id spark set {RATE} to 10",
+        f"{who}client-id spark removed {RATE}",
+    ]
+
+
 def test_a_quota_of_producers_is_kept_and_told_beside_that_of_consumers(world: World) -> None:
     bob = ({"user": "alice"}, 100, "producer_byte_rate"), ({"user": "bob"}, 200, "producer_byte_rate")
     assert world.alter(*(entry(*one) for one in bob)) == [0, 0]

@@ -124,6 +124,14 @@ def test_what_is_wrong_with_one_user_changes_no_other(world: World) -> None:
     assert world.users.has_password("bob", PASSWORDS["bob"])
 
 
+def test_who_has_changed_which_users_is_told_without_what_is_secret(world: World) -> None:
+    world.alter(kept("bob", "secret"), kept("", "nobody"))
+    world.alter(ScramCredentialDeletion("bob", SHA_512))
+    world.alter(ScramCredentialDeletion("bob", SHA_512))
+    who = "Principal = User:admin from host = 192.0.2.1 by AlterUserScramCredentials: "
+    assert world.endpoint.said == [f"{who}set SCRAM-SHA-512 of the user bob", f"{who}deleted SCRAM-SHA-512 of the user bob"]
+
+
 def test_only_who_may_alter_the_cluster_changes_users(world: World) -> None:
     world.be("reader")
     assert len(world.described()) == 2
