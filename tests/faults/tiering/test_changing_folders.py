@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named, run
 
 from local_log.errors import Corrupt
+from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch.batch_v2 import scan
 from local_log.log_reader import LogReader, open_log
@@ -33,15 +35,44 @@ class BusyDisk(OsDisk):
     act: Callable[[], object]
     reads: list[int] = field(default_factory=list)
 
-    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+    def before_read(self, file: str, start: int) -> None:
         if file.endswith(self.file):
             self.reads.append(start)
             if len(self.reads) == self.number:
                 self.act()
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        self.before_read(file, start)
         return super().read(file, start, end)
 
     def read_large(self, file: str, start: int, end: int) -> Buffer:
         return self.read(file, start, end)
+
+    def open(self, file: str) -> "BusyFile":  # type: ignore[override]
+        return BusyFile(super().open(file), partial(self.before_read, file))
+
+
+@dataclass(frozen=True)
+class BusyFile:
+    """A file that stays open meanwhile."""
+
+    opened: OpenedFile
+    before_read: Callable[[int], None]
+
+    def fileno(self) -> int:
+        return self.opened.fileno()
+
+    def mapped(self, start: int, end: int) -> memoryview | None:
+        return self.opened.mapped(start, end)
+
+    def read(self, start: int, end: int) -> bytes:
+        self.before_read(start)
+        return self.opened.read(start, end)
+
+    read_large = read
+
+    def state(self) -> FileState:
+        return self.opened.state()
 
 
 def deleted(folder: Path) -> None:
