@@ -54,6 +54,7 @@ OF_NO_BROKER = {
     "endpoint.groups.max.bytes", "endpoint.http.address", "endpoint.http.names", "fetch.chunk.cache.size",
     "super.users", "allow.everyone.if.no.acl.found",  # of Kafka's authorizer, which reads them by itself
     "ssl.keystore.key.location",  # Kafka has the key in the keystore
+    "endpoint.transactions.max.bytes", "storage.min.free.bytes", "write.caching",
 }  # fmt: skip
 ENDPOINT_OTHERWISE = {
     "queued.max.request.bytes": "Kafka bounds requests by their number",
@@ -68,6 +69,7 @@ ENDPOINT_OTHERWISE = {
 }
 """Where the endpoint's default is not Kafka's, and why."""
 ENDPOINT_NARROWER = {
+    "auto.create.topics.enable", "transaction.state.log.segment.bytes",
     "connections.max.idle.ms", "connections.max.reauth.ms", "group.initial.rebalance.delay.ms", "group.max.session.timeout.ms",
     "group.min.session.timeout.ms", "offset.metadata.max.bytes", "offsets.topic.segment.bytes", "queued.max.request.bytes",
     "sasl.enabled.mechanisms", "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience",
@@ -78,6 +80,8 @@ ENDPOINT_NARROWER = {
 """What the endpoint refuses and Kafka takes: values below 0, segments of a few bytes, and words that mean nothing here."""
 ENDPOINT_WIDER = {
     "connections.max.idle.ms": "Kafka wants it above connection.failed.authentication.delay.ms",
+    "group.consumer.heartbeat.interval.ms": "Kafka wants it between its bounds for groups that have one of their own",
+    "group.consumer.session.timeout.ms": "as above",
     "max.connections.per.ip": "Kafka takes 0 only with overrides",
     "queued.max.request.bytes": "Kafka wants it at or above socket.request.max.bytes",
 }
