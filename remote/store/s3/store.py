@@ -60,7 +60,7 @@ class S3Store:
             body: bytes = self._client(once).get_object(**self._at(key))["Body"].read()
             return body
 
-    def get_range(self, key: str, start: int, end: int) -> bytes:
+    def get_range(self, key: str, start: int, end: int) -> Body:
         """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
         if not 0 <= start < end:
             # HTTP has no empty range, so that one is answered here.

@@ -9,9 +9,11 @@ from s3_servers import Application, OneAtATime, serving
 
 from local_log.errors import BadRange, NotFound, Unavailable
 from remote.store.s3.client import once
+from remote.store.s3.plain_connections import PlainConnections
 from remote.store.s3.store import S3Store
 
-BODY = bytes(range(256)) * 400
+BODY = bytes(range(256)) * 2_400
+"""Larger than what is received without botocore's connections."""
 
 
 class Watched(OneAtATime):
@@ -62,9 +64,16 @@ def read(s3_bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
 
 
 def test_one_request_reads_each_further_range_and_botocore_prepares_the_first_alone(read: Read) -> None:
-    for start, end in ((0, 10), (5, 100_000), (102_399, 102_400), (7, 8)):
+    for start, end in ((0, 10), (5, 100_000), (len(BODY) - 1, len(BODY)), (3, 500_000), (0, len(BODY)), (7, 8)):
         assert read.store.get_range("a key", start, end) == BODY[start:end]
-    assert (read.server.reads, read.made) == (4, 1)
+    assert (read.server.reads, read.made) == (6, 1)
+
+
+def test_a_proxy_is_asked_for_large_ranges_too(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    read.store.get_range("a key", 0, 1)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setattr(PlainConnections, "get", None)
+    assert read.store.get_range("a key", 3, 500_000) == BODY[3:500_000]  # by connections that were made before
 
 
 def test_a_copy_for_another_process_begins_anew(read: Read) -> None:
@@ -73,42 +82,47 @@ def test_a_copy_for_another_process_begins_anew(read: Read) -> None:
     assert [copied.get_range("a key", at, at + 3) for at in (1, 2)] == [BODY[1:4], BODY[2:5]]
 
 
-def test_an_object_that_has_gone_is_not_found_and_one_that_came_back_is_read(read: Read) -> None:
+@pytest.mark.parametrize("end", [1, 400_000])
+def test_an_object_that_has_gone_is_not_found_and_one_that_came_back_is_read(read: Read, end: int) -> None:
     read.store.get_range("a key", 0, 1)
     read.store.delete("a key")
     for _ in range(2):
         with pytest.raises(NotFound):
-            read.store.get_range("a key", 0, 1)
+            read.store.get_range("a key", 0, end)
     read.store.put_if_absent("a key", BODY)
     assert read.store.get_range("a key", 1, 3) == BODY[1:3]
 
 
 @pytest.mark.parametrize("start", [len(BODY) - 10, len(BODY), len(BODY) + 10])
-def test_a_further_range_past_the_end_is_a_bad_range(read: Read, start: int) -> None:
+@pytest.mark.parametrize("size", [20, 400_000])
+def test_a_further_range_past_the_end_is_a_bad_range(read: Read, start: int, size: int) -> None:
     read.store.get_range("a key", 0, 1)
     with pytest.raises(BadRange):
-        read.store.get_range("a key", start, start + 20)
+        read.store.get_range("a key", start, start + size)
 
 
-def test_a_further_range_that_breaks_off_is_unavailable_and_sent_once(read: Read) -> None:
+@pytest.mark.parametrize("end", [90_000, 500_000])
+def test_a_further_range_that_breaks_off_is_unavailable_and_sent_once(read: Read, end: int) -> None:
     read.store.get_range("a key", 0, 1)
     read.server.breaks_off = True
     with pytest.raises(Unavailable):
-        read.store.get_range("a key", 10, 90_000)
+        read.store.get_range("a key", 10, end)
     assert read.server.reads == 2
 
 
-def test_a_further_range_that_is_not_what_its_checksum_says_is_unavailable(read: Read) -> None:
+@pytest.mark.parametrize("end", [20, 500_000])
+def test_a_further_range_that_is_not_what_its_checksum_says_is_unavailable(read: Read, end: int) -> None:
     read.store.get_range("a key", 0, 1)
     read.server.checksum = "4waSgw=="  # of 123456789
     with pytest.raises(Unavailable, match="checksum"):
-        read.store.get_range("a key", 10, 20)
+        read.store.get_range("a key", 10, end)
 
 
-def test_a_server_that_nobody_reaches_any_more_is_unavailable(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", [2, 500_000])
+def test_a_server_that_nobody_reaches_any_more_is_unavailable(read: Read, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         store = S3Store(read.store.bucket, "some/prefix")
         assert store.get_range("a key", 0, 2) == BODY[:2]
     with pytest.raises(Unavailable, match="check AWS_ENDPOINT_URL and the network"):
-        store.get_range("a key", 1, 2)
+        store.get_range("a key", 1, end)
