@@ -13,7 +13,7 @@ from asked_endpoint import Endpoint
 from click.testing import CliRunner
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from filled_broker import CODECS, T0, fill, keys_again_and_again, transactions, wait_for_cleaner, wait_for_high_watermarks
+from live_broker_records import CODECS, T0, fill, keys_again_and_again, transactions, wait_for_cleaner, wait_for_high_watermarks
 from served_endpoint import served
 
 from remote.archive import manifests
