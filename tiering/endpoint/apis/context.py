@@ -37,6 +37,9 @@ CLUSTER_ID: Final = "kafka-tiering"
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
+COORDINATORS_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""What the coordinators of this process write: they live as long as it does, and with as many partitions."""
+
 NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 

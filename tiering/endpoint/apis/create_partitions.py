@@ -4,7 +4,7 @@ from collections import Counter
 
 from local_log.errors import LogError
 from tiering.endpoint.apis.auth_helper import is_authorized
-from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.context import COORDINATORS_TOPICS, Context
 from tiering.endpoint.apis.create_topics import problem_of_brokers
 from tiering.endpoint.apis.own_logs import own_tier, refusal_code
 from tiering.endpoint.authorization.acls import Operation, ResourceType
@@ -49,6 +49,8 @@ def _problem(topic: CreatePartitionsTopic, context: Context) -> _Problem | None:
     more = topic.count - len(known.partitions)
     if more <= 0:
         return ErrorCode.INVALID_PARTITIONS, f"topic {topic.name} has {len(known.partitions)} partitions: give more"
+    if topic.name in COORDINATORS_TOPICS:
+        return ErrorCode.POLICY_VIOLATION, f"{topic.name} keeps its partitions: by their number groups and transactions are found"
     if topic.assignments is None:
         return None
     if len(topic.assignments) != more:

@@ -5,7 +5,7 @@ from collections import Counter
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.auth_helper import is_authorized
-from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.context import COORDINATORS_TOPICS, Context
 from tiering.endpoint.apis.own_logs import own_tier, refusal_code
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -74,6 +74,8 @@ def _deleted(
     answer = DeleteTopicState(name, known.topic_id or ZERO_TOPIC_ID)
     if is_twice:
         return _result(answer, ErrorCode.INVALID_REQUEST, "the request has this topic by its name and by its id")
+    if name in COORDINATORS_TOPICS:
+        return _result(answer, ErrorCode.POLICY_VIOLATION, f"{name} has groups or transactions that are under way: delete those")
     try:
         tier.delete_topic(name)
     except LogError as e:

@@ -219,6 +219,15 @@ def test_a_topic_gets_more_partitions(endpoint: WritingEndpoint) -> None:
     assert codes(CreatePartitionsTopic("orders", 9, None)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_what_coordinators_write_is_not_deleted_under_them_and_keeps_its_partitions(endpoint: WritingEndpoint, name: str) -> None:
+    endpoint.tier.create_topic(name, 5)
+    [deleted] = endpoint.ask(DELETE_TOPICS, 6, DeleteTopicsRequest((DeleteTopicState(name),))).responses
+    [made] = endpoint.ask(CREATE_PARTITIONS, 3, CreatePartitionsRequest((CreatePartitionsTopic(name, 6, None),), 0)).results
+    assert deleted.error_code == made.error_code == ErrorCode.POLICY_VIOLATION
+    assert len(endpoint.tier.topics()[name].partitions) == 5
+
+
 def test_records_are_deleted_up_to_an_offset(endpoint: WritingEndpoint) -> None:
     for _ in range(9):
         endpoint.produce(batch_of("a", time=T0))
