@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 class PlainConnections:
     """To any servers, for many threads; at most `kept_max` that nobody uses are kept open."""
 
-    def __init__(self, connect_timeout_s: int, read_timeout_s: int, kept_max: int) -> None:
+    def __init__(self, connect_timeout_s: float, read_timeout_s: float, kept_max: int) -> None:
         self._connect_timeout_s, self._read_timeout_s = connect_timeout_s, read_timeout_s
         self._kept: deque[tuple[str, socket.socket]] = deque()
         """By the address."""
@@ -76,8 +76,9 @@ class PlainConnections:
             connection.close()
         connection = socket.create_connection((to.hostname or "", to.port or 80), self._connect_timeout_s)
         connection.settimeout(None)  # else each call waits by another one, and none takes all of a body
+        timeout = struct.pack("ll", *divmod(round(self._read_timeout_s * 1e6), 1_000_000))
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", self._read_timeout_s, 0))
+            connection.setsockopt(socket.SOL_SOCKET, option, timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
