@@ -3,12 +3,14 @@
 import socket
 from dataclasses import dataclass, replace
 
+from local_log.errors import Conflict
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
 from tiering.endpoint.authentication.authenticator import SaslAuthenticator
 from tiering.endpoint.authentication.listener import Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.metrics import Asked
+from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
@@ -48,6 +50,22 @@ class KafkaChannel:
             assert isinstance(self.transport, TlsTransport)
             self.connection = replace(self.connection, principal=listener.tls.principal(self.transport.socket))
         return True
+
+    def send_turn(self, config: SocketServerConfig) -> int:
+        """Sends one turn's bytes of the answer; how many are left. Raises OSError, and LogError if a file is not as it was."""
+        send = self.send
+        assert send is not None
+        turn = config.turn_bytes_max if send.left > config.whole_bytes_max else send.left
+        try:
+            while send.left and turn > 0:
+                sent = self.transport.send(send, turn)
+                send.advance(sent)
+                turn -= sent
+        except BlockingIOError:
+            pass
+        except EOFError as e:
+            raise Conflict(str(e)) from e
+        return send.left
 
     def is_authenticated(self, frame: bytes) -> bool:
         """Whether it is known who sends a request, which is not about that."""

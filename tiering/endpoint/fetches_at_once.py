@@ -1,7 +1,8 @@
 """Fetches that are answered on the thread of the sockets as they come: by the compiled loop, once it is loaded, or one by one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
@@ -34,16 +35,29 @@ class FetchesAtOnce:
     """Receives from a connection that is at its end, or failed."""
     loop: FetchLoop | None = None
     events: asyncio.AbstractEventLoop | None = None
+    is_over: bool = False
     _channels: dict[int, KafkaChannel] = field(default_factory=dict)
     """The connections of the loop, by socket."""
 
-    def begin(self, answer_ready: AnswerReady, events: asyncio.AbstractEventLoop) -> None:
-        """The loop is loaded."""
-        self.loop, self.events = FetchLoop(answer_ready, self.context), events
-        events.add_reader(self.loop, self.run)
+    def load(
+        self, load: Callable[[], AnswerReady | None], events: asyncio.AbstractEventLoop, channels: Mapping[int, KafkaChannel]
+    ) -> None:
+        """Loads the loop, which is then given the connections that there are. For a thread of its own."""
+        loaded = load()
+        if loaded is not None:
+            with suppress(RuntimeError):  # it has ended meanwhile
+                events.call_soon_threadsafe(self._start, loaded, events, channels)
+
+    def _start(self, loaded: AnswerReady, events: asyncio.AbstractEventLoop, channels: Mapping[int, KafkaChannel]) -> None:
+        if not self.is_over:
+            self.loop, self.events = FetchLoop(loaded, self.context), events
+            events.add_reader(self.loop, self.run)
+            for channel in channels.values():
+                self._join(channel)
 
     def end(self) -> None:
         """All connections are closed."""
+        self.is_over = True
         if self.loop is not None and self.events is not None:
             self.events.remove_reader(self.loop)
             self.loop.close()
@@ -137,7 +151,7 @@ class FetchesAtOnce:
     def _join(self, channel: KafkaChannel) -> None:
         socket = channel.transport.socket.fileno()
         if self.events is None or socket in self._channels or not self.events.remove_reader(socket):
-            return
+            return  # it is the loop's already, or is paused
         if not self.watches(channel):
             self.events.add_reader(socket, self.receive, channel)
 

@@ -10,7 +10,6 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -92,7 +91,7 @@ class Server:
         acceptor = Acceptor(self._loop, listener, self._take, self.context.report, self.config.send_buffer_bytes)
         acceptor.start()
         if self.context.quotas is None:
-            self.pool.submit(self._load_loop)
+            self.pool.submit(self._fetches.load, self.load_loop, self._loop, self._channels)
         self._tick_groups()
         try:
             while not self._stopping.is_set():
@@ -124,13 +123,13 @@ class Server:
     def _tick_groups(self) -> None:
         """Looks often whether something is due, since rebalances and sessions are measured in seconds."""
         if not self._stopping.is_set():
+            self._loop.call_later(GROUPS_TICK_S, self._tick_groups)  # first: what fails now is tried again
             for one in self.context.coordinators:
                 if one.is_due():
                     self.pool.submit(one.tick)
             self._core.look()
             self._fetches.look()
             self._handle_all()
-            self._loop.call_later(GROUPS_TICK_S, self._tick_groups)
 
     async def _drain(self) -> None:
         own: list[Future[Any]] = [self.pool.submit(stop) for stop in (self.on_stop, *(c.stop for c in self.context.coordinators))]
@@ -166,19 +165,6 @@ class Server:
     def _unwatch(self, channel: KafkaChannel) -> None:
         if not self._fetches.unwatches(channel):
             self._loop.remove_reader(channel.transport.socket.fileno())
-
-    def _load_loop(self) -> None:
-        loaded = self.load_loop()
-        if loaded is not None:
-            with suppress(RuntimeError):  # it has ended meanwhile
-                self._loop.call_soon_threadsafe(self._begin_loop, loaded)
-
-    def _begin_loop(self, loaded: AnswerReady) -> None:
-        if not self._stopping.is_set():
-            self._fetches.begin(loaded, self._loop)
-            for channel in self._channels.values():
-                if self._loop.remove_reader(channel.transport.socket.fileno()):  # else it is paused
-                    self._watch(channel)
 
     def _receive(self, channel: KafkaChannel) -> None:
         try:
@@ -222,16 +208,25 @@ class Server:
             for _ in range(AT_ONCE_MAX):
                 if (number := self._core.take_for_archive()) is not None:
                     assert isinstance(number, int)
-                    self._run(number, *self._for_archive.pop(number))
+                    self._guarded(number, partial(self._run, number, *self._for_archive.pop(number)))
                 elif (again := self._core.take_again()) is not None:
-                    self._handle_again(again)
+                    self._guarded(again, partial(self._handle_again, again))
                 elif (taken := self._core.take_request()) is not None:
-                    self._handle(*taken)
+                    self._guarded(taken[0], partial(self._handle, *taken))
                 else:
                     return
             self._loop.call_soon(self._handle_all)
         finally:
             self._is_handling = False
+
+    def _guarded(self, number: Id, act: Callable[[], None]) -> None:
+        """Does something for a connection, and closes it if that fails: a bug of ours must not leave a client waiting."""
+        failed = result_of(act)
+        if failed is not None and number in self._channels:
+            self._do(self._core.refuse(number, str(failed)))
+            self._handle_all()
+        elif failed is not None:
+            self.report(str(failed))
 
     def _handle(self, number: Id, frame: bytes) -> None:
         assert isinstance(number, int)
@@ -267,6 +262,9 @@ class Server:
         self.pool.submit(work)
 
     def _answered(self, number: int, deadline: float | None, found: _Found | LogError) -> None:
+        self._guarded(number, partial(self._take_answer, number, deadline, found))
+
+    def _take_answer(self, number: int, deadline: float | None, found: _Found | LogError) -> None:
         channel = self._channels.get(number)
         if channel is None:
             self._core.answered(number, ())
@@ -296,7 +294,8 @@ class Server:
         if found.failure:
             channel.failure = found.failure
             self._core.waits(channel.number)
-            self._loop.call_later(self.config.failed_authentication_delay_ms / 1000, self._answer, channel, found.parts)
+            answer = partial(self._answer, channel, found.parts)
+            self._loop.call_later(self.config.failed_authentication_delay_ms / 1000, self._guarded, channel.number, answer)
             return
         if authenticator.principal is not None:
             channel.connection = replace(channel.connection, principal=authenticator.principal)
@@ -325,26 +324,16 @@ class Server:
 
     def _send(self, channel: KafkaChannel) -> None:
         """Sends one turn's bytes of the answer, and the rest when the socket takes more."""
-        send = channel.send
-        assert send is not None
-        turn = self.config.turn_bytes_max if send.left > self.config.whole_bytes_max else send.left
+        self._guarded(channel.number, partial(self._send_turn, channel))
+
+    def _send_turn(self, channel: KafkaChannel) -> None:
         try:
-            while send.left and turn > 0:
-                sent = channel.transport.send(send, turn)
-                send.advance(sent)
-                turn -= sent
-        except BlockingIOError:
-            pass
+            left = channel.send_turn(self.config)
         except OSError:
             self._gone(channel)
             return
-        except (EOFError, LogError) as e:
-            self._do(self._core.refuse(channel.number, str(e)))
-            self._handle_all()
-            return
-        now_ms = self._now_ms()
-        self._core.progressed(channel.number, now_ms)
-        if send.left:
+        self._core.progressed(channel.number, self._now_ms())
+        if left:
             self._wait_to_write(channel, wait=True)
             return
         self._wait_to_write(channel, wait=False)

@@ -182,6 +182,36 @@ def test_a_file_that_is_shorter_than_its_range_closes_the_connection(
     assert "ends before position 5" in endpoint.said[0]
 
 
+class Failing:
+    def is_unchanged(self, seen: object) -> bool:
+        raise RuntimeError("nobody thought of it")
+
+
+@pytest.mark.parametrize("by_thread", [False, True])
+@pytest.mark.parametrize("fails_when", ["the answer is taken", "it is sent"])
+def test_an_answer_that_cannot_be_handled_closes_its_connection_and_is_told(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_thread: bool, fails_when: str
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(10))
+    broken = FileRange(OsDisk().open(str(tmp_path / "file")), 0, 10, Failing(), None) if fails_when == "it is sent" else object()
+    fine = [b"!"]
+
+    def answer(frame: bytes, *_: object) -> object:
+        parts = [broken] if frame == b"x" else fine
+        return (lambda: parts) if by_thread else parts
+
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", answer)
+    with served(endpoint, request_threads=1) as address, connected(address) as other:
+        for _ in range(3):
+            with connected(address) as client:
+                client.settimeout(5)
+                client.sendall(b"\0\0\0\x01x")
+                assert client.recv(1) == b""
+        other.sendall(b"\0\0\0\x01y")
+        assert other.recv(1) == b"!"
+    assert [message.count("a bug: ") for message in endpoint.said] == [1, 1, 1]
+
+
 def test_a_log_that_is_truncated_under_a_slow_reader_closes_its_connection(world: World, tmp_path: Path) -> None:
     endpoint = Endpoint(copy_of(world.folders["local alone"], tmp_path / "logs"), None)
     one = endpoint.topic("g-big", 11, FetchPartition(0, partition_max_bytes=1 << 30))
