@@ -21,7 +21,7 @@ from numba.core.caching import CacheImpl, _CacheLocator
 from local_log.user_cache import cache_folders
 
 _config: Any = numba.core.config  # numba sets its names when it is loaded
-_OURS = "local_log."
+_OURS = ("local_log.", "tiering.")
 _ZIP = "ZipCacheLocator"
 
 
@@ -47,10 +47,10 @@ class ShippedCode(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "ShippedCode | None":
-        """The location for a kernel of `local_log`, None for any other function. Raises OSError if no folder can be written."""
+        """The location for a kernel of ours, None for any other function. Raises OSError if no folder can be written."""
         if not py_func.__module__.startswith(_OURS):
             return None
-        stamp = _sources_digest()
+        stamp = _sources_digest(py_func.__module__.rpartition(".")[0])
         refused: OSError | None = None
         for folder in _folders():
             locator = cls(folder / f"kernels-{stamp[:16]}", stamp, py_func.__code__.co_firstlineno)
@@ -78,13 +78,18 @@ def _folders() -> Iterator[Path]:
 
 def kernel_sources() -> list[Traversable]:
     """All kernels' sources, since kernels are inlined into each other, and those of the constants compiled into them."""
-    kernels = sorted((f for f in files("local_log.formats.kernels").iterdir() if f.name.endswith(".py")), key=lambda f: f.name)
-    return [*kernels, files("local_log.formats") / "header_layout.py"]
+    return [*_python_files("local_log.formats.kernels"), files("local_log.formats") / "header_layout.py"]
+
+
+def _python_files(package: str) -> list[Traversable]:
+    return sorted((f for f in files(package).iterdir() if f.name.endswith(".py")), key=lambda f: f.name)
 
 
 @cache
-def _sources_digest() -> str:
-    return hashlib.sha256(b"".join(f.read_bytes() for f in kernel_sources())).hexdigest()
+def _sources_digest(package: str) -> str:
+    """Of all kernels of `local_log`, or of a package above it, whose modules are compiled together."""
+    sources = kernel_sources() if package.startswith("local_log.") else _python_files(package)
+    return hashlib.sha256(b"".join(f.read_bytes() for f in sources)).hexdigest()
 
 
 register()

@@ -28,7 +28,7 @@ _clients: dict[int, list["LoopClient"]] = {}
 
 @contextmanager
 def fetch_loop(endpoint: Endpoint) -> Iterator[FetchLoop]:
-    compiled = answer_ready()
+    compiled = answer_ready(endpoint.said.append)
     assert compiled is not None
     loop = FetchLoop(compiled, at_once(endpoint))
     try:

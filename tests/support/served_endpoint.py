@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from asked_endpoint import Endpoint
 
@@ -22,17 +23,16 @@ Load = Callable[[], AnswerReady | None]
 
 
 @contextmanager
-def served(
-    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load = answer_ready, **limits: int
-) -> Iterator[tuple[str, int]]:
-    """The endpoint on a free port, with the compiled loop that `load` gives; it is stopped, and has ended, after the block."""
+def served(endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, **limits: int) -> Iterator[tuple[str, int]]:
+    """The endpoint on a free port, with the compiled loop or what `load` gives; after the block it has ended."""
     listener = listen("127.0.0.1", 0)
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()
     config = SocketServerConfig(**limits)
     with ThreadPoolExecutor(config.threads + OWN_THREADS) as pool:
-        server = Server(context, config, pool, endpoint.said.append, of, load_loop=load)
+        loaded = load or partial(answer_ready, endpoint.said.append)
+        server = Server(context, config, pool, endpoint.said.append, of, load_loop=loaded)
 
         async def run() -> None:
             loops.append(asyncio.get_running_loop())

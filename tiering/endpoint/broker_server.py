@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from local_log.errors import Invalid
@@ -152,7 +153,7 @@ def broker_server(  # what it opens, in order, reads best in one place
             context = replace(context, users=of.users, audit=audit, local_tier=local_tier, group_commit=commit)
             transactions = None if local_tier is None else _transactions(local_tier, settings, groups, reports)
             context = replace(context, transactions=transactions)
-            server = Server(context, network, pool, closings, of, lifecycle.stop, answer_ready)
+            server = Server(context, network, pool, closings, of, lifecycle.stop, partial(answer_ready, reports))
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
         finally:
             listener.close()

@@ -41,7 +41,7 @@ class CountedLoop:
         self.answers = self.calls = self.unsent = 0
 
     def load(self) -> AnswerReady:
-        compiled = answer_ready()
+        compiled = answer_ready(print)
         assert compiled is not None
 
         def run(*tables: Any) -> tuple[int, int, int, int]:
