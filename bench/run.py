@@ -19,6 +19,7 @@ import filled_broker  # beside this file
 import kernels  # beside this file
 import manifest  # beside this file
 import offloads  # beside this file
+import produce  # beside this file
 import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import spark  # beside this file
@@ -27,9 +28,9 @@ import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
-PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "endpoint")
+PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "endpoint", "produce")
 PARTS += ("kernels", "windows", "spark")
-OF_A_BROKER = {"engine", "cleaner", "endpoint", "kernels", "windows", "spark"}
+OF_A_BROKER = {"engine", "cleaner", "endpoint", "produce", "kernels", "windows", "spark"}
 
 
 def main() -> None:
@@ -61,6 +62,8 @@ def main() -> None:
         reading.run(OUT / "reading", args.rounds)
     if "endpoint" in parts:
         endpoint.run(OUT / "endpoint", max(args.rounds, 5))
+    if "produce" in parts:
+        produce.run(OUT / "produce", args.rounds)
     if parts & {"kernels", "windows", "spark"}:
         with filled_broker.filled(OUT / "filled", args.records) as filled:
             print(f"{args.records:,} records of {filled.record_bytes:.0f} bytes where they are not compressed")

@@ -52,6 +52,10 @@ class Wire:
             data += more
         return bytes(data)
 
+    def fileno(self) -> int:
+        """So that a selector can wait for answers."""
+        return self._connected().fileno()
+
     def close(self) -> None:
         """Closes the connection; the next request makes another."""
         if self._socket is not None:
