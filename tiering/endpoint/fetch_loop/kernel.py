@@ -217,8 +217,9 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
     position = of_file[first].position
     got = _pread(np.int32(file.descriptor), answer.ctypes.data + at, np.uint64(size), position)
     header = at + np.uint64(of_file[last].position - position)
-    is_same = got == size and _int64(answer, header) == of_file[last].first
-    if not (is_same and _uint32(answer, header + _CRC_AT) == np.uint64(of_file[last].crc)):
+    begins = got == size and _int64(answer, at) == of_file[first].first
+    ends = got == size and _int64(answer, header) == of_file[last].first
+    if not (begins and ends and _uint32(answer, header + _CRC_AT) == np.uint64(of_file[last].crc)):
         file.count = 0  # it was truncated or written anew
         return nothing
     return whole, size

@@ -19,6 +19,8 @@ ANSWER_MAX: Final = 32 << 10
 """Bytes of batches in one answer."""
 PART_MAX: Final = 1 << 11
 """Bytes of a request, of what comes before the batches of an answer, and of what comes after them."""
+SIZE_MAX: Final = 8
+"""Bytes that the size of the batches takes in an answer."""
 ANSWERS_MAX: Final = 512
 """So many requests are answered by one call."""
 READY_MAX: Final = 256
@@ -97,7 +99,7 @@ class Tables:
         self.answers = np.zeros(ANSWERS_MAX, ANSWER)
         self.ready = np.zeros(READY_MAX * EVENT_BYTES, np.uint8)
         self.received = np.zeros(RECEIVED_MAX, np.uint8)
-        self.answer = np.zeros(ANSWER_MAX + 2 * PART_MAX, np.uint8)
+        self.answer = np.zeros(ANSWER_MAX + 2 * PART_MAX + SIZE_MAX, np.uint8)
         self.channels["group"] = NO_GROUP
         self.files["log"] = NO_LOG
         known = (self.state, self.channels, self.requests, self.frames, self.files, self.batches)

@@ -32,8 +32,10 @@ from tiering.endpoint.protocol.requests import RequestHeader, write_request
 MIXED = "g-mixed"
 
 
-def fetch(endpoint: Endpoint, offset: int = 0, version: int = 11, topic: str = MIXED, correlation_id: int = 99) -> bytes:
-    one = endpoint.topic(topic, version, FetchPartition(0, fetch_offset=offset, partition_max_bytes=1))
+def fetch(
+    endpoint: Endpoint, offset: int = 0, version: int = 11, topic: str = MIXED, correlation_id: int = 99, max_bytes: int = 1
+) -> bytes:
+    one = endpoint.topic(topic, version, FetchPartition(0, fetch_offset=offset, partition_max_bytes=max_bytes))
     return write_request(RequestHeader(FETCH, version, correlation_id, "test"), FetchRequest(topics=(one,)))[4:]
 
 
@@ -306,6 +308,20 @@ def test_a_file_that_was_truncated_and_written_anew_is_not_answered_from(changin
     client.arm()
     for _ in range(3):
         assert client.ask(fetch(endpoint)) == the_long_way(endpoint, fetch(endpoint))
+
+
+def test_an_answer_of_several_batches_begins_with_the_one_that_is_known(changing: tuple[Endpoint, FetchLoop, Path]) -> None:
+    endpoint, loop, folder = changing
+    batches = batches_of(folder, f"{MIXED}-0")
+    request = fetch(endpoint, max_bytes=len(batches[0].body) + len(batches[1].body))
+    client = LoopClient(endpoint, loop)
+    for _ in range(4):
+        client.ask(request)
+    assert client.by_loop > 0
+    (file, *_) = sorted((folder / f"{MIXED}-0").glob("*.log"))
+    with file.open("r+b") as written:  # others that end where the last one begins, which is there again
+        written.write((1 << 40).to_bytes(8, "big"))
+    assert client.event(request) is not None
 
 
 def test_a_file_whose_place_another_has_taken_is_forgotten_within_a_second(changing: tuple[Endpoint, FetchLoop, Path]) -> None:
