@@ -118,11 +118,12 @@ class TransactionCoordinator:
             known = self._states.transactions.get(transactional_id)
             if known is None:
                 known = TransactionMetadata(transactional_id, self._next_id(), timeout_ms, now_ms)
+            if known.state in PREPARED:
+                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
             if expected is not None and not _may_go_on(known, expected):
                 raise TransactionError(ErrorCode.PRODUCER_FENCED)
             if known.state is ONGOING:
-                self._begin_to_end(known.fenced(now_ms))
-            if known.state is ONGOING or known.state in PREPARED:
+                self._fence(known)
                 raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
             begun = self._begun(known, timeout_ms, expected, now_ms)
             self._states.put(begun)
@@ -134,8 +135,6 @@ class TransactionCoordinator:
         """The producer's transaction has these partitions, too. Raises TransactionError."""
         with self._lock:
             known, added = self._of(transactional_id, producer), frozenset(partitions)
-            if known.state in PREPARED:
-                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
             if known.state is not ONGOING or not added <= known.partitions:
                 self._states.put(known.added(added, client_version, self.clock.now_ms()))
 
@@ -144,10 +143,7 @@ class TransactionCoordinator:
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether the producer's transaction has these partitions. Raises TransactionError."""
         with self._lock:
-            known = self._of(transactional_id, producer)
-            if known.state in PREPARED:
-                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
-            has = known.partitions
+            has = self._of(transactional_id, producer).partitions
             return {one: ErrorCode.NONE if one in has else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
 
     def end(
@@ -164,7 +160,7 @@ class TransactionCoordinator:
                 return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
             if answer is not None:
                 raise TransactionError(answer)
-            next_id = self._next_id() if bumps and is_exhausted(known.producer_epoch) else NO_PRODUCER_ID
+            next_id = self._id_after(known) if bumps else NO_PRODUCER_ID
             now_ms = self.clock.now_ms()
             ended = self._begin_to_end(
                 known.prepared(is_committed=is_committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms)
@@ -196,13 +192,17 @@ class TransactionCoordinator:
             raise TransactionError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _of(self, transactional_id: str, producer: ProducerIdAndEpoch) -> TransactionMetadata:
-        """The transactional id, if the producer has it."""
+        """The transactional id, if the producer has it and no markers are missing."""
         self._check()
         known = self._states.of(transactional_id)
+        if known.state in PREPARED and producer == (known.next_producer_id, 0):
+            raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if known.producer_id != producer.producer_id:
             raise TransactionError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if known.producer_epoch != producer.epoch:
             raise TransactionError(ErrorCode.PRODUCER_FENCED)
+        if known.state in PREPARED:
+            raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return known
 
     def _next_id(self) -> int:
@@ -220,7 +220,15 @@ class TransactionCoordinator:
             return known.next_id(self._next_id(), timeout_ms, now_ms, is_expected=expected is not None)
         return known.next_epoch(timeout_ms, epoch, now_ms)
 
+    def _id_after(self, known: TransactionMetadata) -> int:
+        """The id that the producer goes on with when its transaction has ended with a new epoch, if it has no more of these."""
+        return self._next_id() if is_exhausted(known.producer_epoch) else NO_PRODUCER_ID
+
     # The end of transactions
+
+    def _fence(self, ongoing: TransactionMetadata) -> None:
+        """Aborts an open transaction without its producer."""
+        self._begin_to_end(ongoing.fenced(self._id_after(ongoing), self.clock.now_ms()))
 
     def _begin_to_end(self, prepared: TransactionMetadata) -> TransactionMetadata:
         """Keeps the outcome, and goes on to the end as far as it can; gives the end."""
@@ -264,7 +272,7 @@ class TransactionCoordinator:
         self._timers.schedule("abort", self.clock.now_ms() + self.config.abort_interval_ms, self._abort_timed_out)
         for one in () if first else self._states.timed_out():
             try:
-                self._begin_to_end(one.fenced(self.clock.now_ms()))
+                self._fence(one)
             except TransactionError:
                 return  # it was said why; the next time will do
 
@@ -289,6 +297,8 @@ def _ends_v1(known: TransactionMetadata, producer: ProducerIdAndEpoch) -> Ends:
 
 
 def _ends_v2(known: TransactionMetadata, producer: ProducerIdAndEpoch) -> Ends:
+    if known.state in PREPARED and producer == (known.next_producer_id, 0):
+        return ON_END_V2
     has_new_id = (
         known.previous_producer_id == producer.producer_id and producer.epoch == EPOCH_MAX - 1 and known.producer_epoch == 0
     )

@@ -99,11 +99,11 @@ class TransactionMetadata:
             **changes,
         )
 
-    def fenced(self, now_ms: int) -> "TransactionMetadata":
+    def fenced(self, next_producer_id: int, now_ms: int) -> "TransactionMetadata":
         """The transaction is to be aborted with an epoch that no producer has."""
         between = self._to(PREPARE_EPOCH_FENCE, now_ms)
         return between.prepared(
-            is_committed=False, client_version=BUMPS_EPOCHS_SINCE, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
+            is_committed=False, client_version=BUMPS_EPOCHS_SINCE, next_producer_id=next_producer_id, now_ms=now_ms
         )
 
     def lacks(self, partitions: Iterable[TopicPartition]) -> "TransactionMetadata":

@@ -86,12 +86,13 @@ ON_END_V1: Final[Ends] = {
 ON_END_V2: Final[Ends] = {
     EMPTY: (_WRONG, _BEGIN),
     ONGOING: (_BEGIN, _BEGIN),
-    PREPARE_COMMIT: (_FENCED, _FENCED),
-    PREPARE_ABORT: (_FENCED, _FENCED),
+    PREPARE_COMMIT: (_WAIT, _WAIT),
+    PREPARE_ABORT: (_WAIT, _WAIT),
     COMPLETE_COMMIT: (_WRONG, _BEGIN),
     COMPLETE_ABORT: (_WRONG, _BEGIN),
 }
-"""With the current epoch in transaction version 2, in which each end has a new one: a client that is uncertain aborts."""
+"""With the current epoch in transaction version 2, in which each end has a new one: a client that is uncertain aborts. While
+markers are missing, who was answered has the epoch, or the id, of the next transaction already."""
 
 ON_END_AGAIN_V2: Final[Ends] = {
     EMPTY: (_FENCED, _FENCED),

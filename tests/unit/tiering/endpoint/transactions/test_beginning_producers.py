@@ -6,6 +6,7 @@ import pytest
 from transactions_kept import PAYMENTS, V2, Transactions
 
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.transactions.producer_id_manager import ProducerIdManager
 from tiering.endpoint.transactions.transaction_metadata import EPOCH_MAX
 from tiering.endpoint.transactions.transaction_states import (
     COMPLETE_ABORT,
@@ -154,7 +155,19 @@ def test_an_open_transaction_of_the_last_epoch_is_fenced_with_the_one_that_is_le
     at.add((0, LAST))
     assert at.init() == CONCURRENT
     assert at.outcomes() == [(0, EPOCH_MAX, False)]
-    assert at.init() == (1, 0)
+    assert (at.of().producer_id, at.of().producer_epoch) == (1, 0)
+    assert at.end((0, LAST), commit=False, version=V2) == (1, 0), "who aborts it late is told as whom it goes on"
+    assert at.init() == (1, 1)
+
+
+def test_one_that_names_its_last_epoch_after_its_transaction_was_aborted_goes_on_with_a_new_id(at: Transactions) -> None:
+    at.init(timeout_ms=1)
+    at.set(replace(at.of(), producer_epoch=LAST))
+    at.add((0, LAST))
+    at.later(10_000)
+    assert at.init(expected=(0, LAST)) == (1, 0)
+    assert at.init() == (1, 1)
+    assert at.init(expected=(0, LAST)) == FENCED
 
 
 def test_an_open_transaction_of_the_greatest_epoch_is_aborted_with_it(at: Transactions) -> None:
@@ -162,7 +175,21 @@ def test_an_open_transaction_of_the_greatest_epoch_is_aborted_with_it(at: Transa
     at.set(replace(at.of(), producer_epoch=EPOCH_MAX, state=ONGOING, partitions=frozenset({PAYMENTS})))
     assert at.init() == CONCURRENT
     assert at.outcomes(PAYMENTS) == [(0, EPOCH_MAX, False)]
-    assert at.init() == (1, 0)
+    assert at.init() == (1, 1)
+
+
+def test_an_open_transaction_is_not_aborted_while_there_is_no_id_to_go_on_with(at: Transactions) -> None:
+    at.init()
+    at.set(replace(at.of(), producer_epoch=LAST, timeout_ms=1))
+    at.add((0, LAST))
+    at.coordinator.producer_ids = ProducerIdManager.of(at.files, ())
+    at.files.is_broken = True
+    assert at.init() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    at.later(10_000)
+    assert (at.of().state, at.outcomes()) == (ONGOING, [])
+    at.files.is_broken = False
+    at.later(10_000)
+    assert at.outcomes() == [(0, EPOCH_MAX, False)]
 
 
 def test_beyond_the_memory_that_is_allowed_nothing_more_is_taken() -> None:

@@ -175,6 +175,23 @@ def test_a_start_while_the_new_id_waits_for_markers_goes_on_with_it(at: Transact
     assert at.add((1, 0), version=V2) is None
 
 
+@BOTH
+def test_a_producer_that_was_answered_waits_for_the_markers_whatever_it_asks_then(at: Transactions, commit: bool) -> None:
+    for epoch, later in ((1, (0, 2)), (LAST, (1, 0))):
+        at.init()
+        at.set(replace(at.of(), producer_epoch=epoch))
+        at.add((0, epoch), version=V2)
+        at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+        assert at.end((0, epoch), commit=commit, version=V2) == later
+        assert at.add(later, version=V2) == CONCURRENT
+        assert at.end(later, commit=False, version=V2) == at.end(later, commit=True, version=V2) == CONCURRENT
+        assert at.init(expected=later) == CONCURRENT
+        at.markers.refuses.clear()
+        at.later(RETRY_MS)
+        assert at.add(later, version=V2) is None
+        assert at.end(later, commit=True, version=V2) == (later[0], later[1] + 1)
+
+
 def test_without_new_epochs_the_last_one_is_kept(at: Transactions) -> None:
     at.init()
     at.set(replace(at.of(), producer_epoch=LAST))
