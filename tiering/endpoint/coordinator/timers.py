@@ -32,8 +32,8 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """When something may be due, None if nothing will be."""
-        return self._queue[0][0] if self._queue else None
+        """When something may be due, None if nothing will be. For any thread, also while another one changes the tasks."""
+        return next((at_ms for at_ms, *_ in self._queue[:1]), None)
 
     def due(self, now_ms: int) -> Iterator[Task]:
         """The tasks whose time has come, each forgotten before it is handed out; also those that are scheduled meanwhile."""
