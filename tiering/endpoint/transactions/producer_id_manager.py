@@ -18,6 +18,8 @@ from local_log.formats.filenames import PRODUCER_IDS
 BLOCK: Final = 1_000
 LEFT_OUT: Final = 1 << 32
 """So many ids are left out if a directory is offline: more than are ever given while it is."""
+GIVEN_MAX: Final = 1 << 62
+"""No id above this one was ever given: a client has made it up, and ids do not begin after it, where there would soon be none."""
 _FORMAT: Final = 1
 
 
@@ -47,7 +49,7 @@ class ProducerIdManager:
     def of(cls, files: ProducerIdFiles, used: Iterable[int]) -> "ProducerIdManager":
         """After those that the files and `used`, ids that somebody has, tell of. Raises Corrupt, Newer."""
         saved = [_read(path, data) for path, data in files.read_files(PRODUCER_IDS).items()]
-        greatest = max(used, default=-1)
+        greatest = max((one for one in used if one <= GIVEN_MAX), default=-1)
         known = max([0, *saved, (greatest // BLOCK + 1) * BLOCK])
         known += LEFT_OUT if files.offline else 0
         return cls(files, known, known)

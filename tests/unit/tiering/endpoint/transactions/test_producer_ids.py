@@ -5,7 +5,7 @@ from transactions_kept import MemoryFiles
 
 from local_log.errors import Corrupt, Newer, Unreadable
 from local_log.formats.filenames import PRODUCER_IDS
-from tiering.endpoint.transactions.producer_id_manager import BLOCK, LEFT_OUT, ProducerIdManager
+from tiering.endpoint.transactions.producer_id_manager import BLOCK, GIVEN_MAX, LEFT_OUT, ProducerIdManager
 
 
 @pytest.fixture
@@ -38,6 +38,12 @@ def test_no_id_is_given_that_cannot_be_kept_and_then_the_same_one_is(files: Memo
 def test_ids_begin_after_the_block_of_those_that_logs_and_transactions_have(files: MemoryFiles) -> None:
     assert ProducerIdManager.of(files, (7, 4321)).next_id() == 5000
     assert ProducerIdManager.of(files, (7,)).next_id() == 6000
+
+
+def test_ids_that_a_client_has_made_up_do_not_use_up_all_that_there_are(files: MemoryFiles) -> None:
+    ids = ProducerIdManager.of(files, (7, (1 << 63) - 1, GIVEN_MAX + 1))
+    assert ids.next_id() == BLOCK
+    assert ProducerIdManager.of(files, (GIVEN_MAX,)).next_id() < 1 << 63
 
 
 def test_while_a_directory_is_offline_which_may_know_of_later_ids_many_are_left_out(files: MemoryFiles) -> None:
