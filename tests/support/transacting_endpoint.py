@@ -117,9 +117,9 @@ class TransactingEndpoint(WritingEndpoint):
         request = TxnOffsetCommitRequest(OWN_ID, group, *producer, topics=(one,), **more)
         return ErrorCode(self.ask(TXN_OFFSET_COMMIT, version, request).topics[0].partitions[0].error_code)
 
-    def committed(self, group: str = "readers", *, stable: bool = False) -> int | ErrorCode:
+    def committed(self, group: str = "readers", *, topic: str = "orders", stable: bool = False) -> int | ErrorCode:
         """The group's offset in partition 0, -1 for none."""
-        topics = (OffsetFetchRequestTopics("orders", partition_indexes=(0,)),)
+        topics = (OffsetFetchRequestTopics(topic, partition_indexes=(0,)),)
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group, topics=topics),), require_stable=stable)
         found = self.ask(OFFSET_FETCH, 9, request).groups[0].topics[0].partitions[0]
         return ErrorCode(found.error_code) if found.error_code else found.committed_offset

@@ -1,6 +1,6 @@
 """A transaction coordinator whose log and markers are in memory, or fail; and its requests in one line each."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from archive_fakes import SleptClock
@@ -12,7 +12,7 @@ from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.errors import TransactionError
 from tiering.endpoint.transactions.producer_id_manager import ProducerIdManager
-from tiering.endpoint.transactions.records import read_metadata, read_transactional_id
+from tiering.endpoint.transactions.records import read_metadata, read_transactional_id, transaction_tombstone
 from tiering.endpoint.transactions.transaction_coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from tiering.endpoint.transactions.transaction_log import LoadedTransaction, Marker
 from tiering.endpoint.transactions.transaction_metadata import TransactionMetadata
@@ -36,6 +36,11 @@ class MemoryLog:
             raise Unreadable("the disk is gone")
         self.left -= 1
         self.kept.append(record)
+
+    def forget(self, transactional_ids: Iterable[str], now_ms: int) -> Iterator[Sequence[str]]:
+        for one in transactional_ids:
+            self.append(one, transaction_tombstone(one), now_ms)
+            yield [one]
 
     def load(self) -> Iterator[LoadedTransaction]:
         for record in self.kept:

@@ -1,4 +1,7 @@
-"""DeleteTopics, by name or by id (Kafka's ControllerApis). What is archived of a topic stays in the archive."""
+"""DeleteTopics, by name or by id (Kafka's ControllerApis). What is archived of a topic stays in the archive.
+
+What groups have committed of it is forgotten: a topic that is created with its name later has nothing of it.
+"""
 
 from collections import Counter
 
@@ -80,4 +83,5 @@ def _deleted(
         tier.delete_topic(name)
     except LogError as e:
         return _result(answer, refusal_code(e, f"topic {name} is not deleted", context), str(e))
+    context.groups.forget_topic(name, answer.topic_id)
     return _result(answer, ErrorCode.NONE)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.offsets_log import Transaction
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import OffsetAndMetadata
@@ -52,6 +53,16 @@ class CommittedOffsets:
         for offsets in self._pending.values():
             found |= dict.fromkeys(offsets.get(group, _NOTHING))
         return (OffsetCommitKey(group, topic, number) for topic, number in found)
+
+    def of_topic(self, topic: str, topic_id: str) -> dict[str, list[OffsetCommitKey]]:
+        """The keys of a topic's offsets by group, each once; also of offsets that do not say which topic of the name it was."""
+        found: dict[str, dict[OffsetCommitKey, None]] = defaultdict(dict)
+        for offsets in (self._stable, *self._pending.values()):
+            for group, of_group in offsets.items():
+                for (name, number), offset in of_group.items():
+                    if name == topic and offset.topic_id in (topic_id, ZERO_TOPIC_ID):
+                        found[group][OffsetCommitKey(group, name, number)] = None
+        return {group: list(keys) for group, keys in found.items()}
 
     def replay(self, key: OffsetCommitKey, offset: OffsetAndMetadata | None, transaction: Transaction | None = None) -> None:
         """Applies a record, of a transaction or of none; None forgets the offset."""

@@ -274,6 +274,11 @@ class GroupCoordinator:
         with self._answering():
             self._offsets.delete_group(group_id)
 
+    def forget_topic(self, topic: str, topic_id: str) -> None:
+        """Forgets the offsets of a topic that was deleted."""
+        with self._answering():
+            self._offsets.forget_topic(topic, topic_id)
+
     def commit_offsets(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
         """Keeps offsets of a group. Raises GroupError."""
         if self.log is None and not self._has_said_refused:
@@ -354,10 +359,7 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         self._schedule_expiry()
-        try:
-            self._offsets.expire(self.clock.now_ms())
-        except GroupError:
-            return  # the journal has said why; the next time will do
+        self._offsets.expire(self.clock.now_ms())
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

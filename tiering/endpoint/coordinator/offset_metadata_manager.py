@@ -4,6 +4,7 @@ Whoever is no member may commit for a group that has none; a group that is not t
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,6 +24,7 @@ from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import (
     NO_EXPIRY,
     OffsetAndMetadata,
+    in_batches,
     offset_commit_record,
     offset_commit_tombstone,
 )
@@ -58,6 +60,8 @@ from tiering.endpoint.protocol.messages.txn_offset_commit import (
 
 _NO_OFFSET: Final = -1
 _NO_RETENTION_TIME: Final = -1
+_TOMBSTONE_BYTES: Final = 50
+"""Of a tombstone besides its texts."""
 _UNKNOWN_GROUP_SINCE: Final = 9
 """The version of OffsetCommit since which an unknown group has an error of its own."""
 
@@ -151,7 +155,7 @@ class OffsetMetadataManager:
             for topic in request.topics
             for one in topic.partitions
         )
-        self._write(request.group_id, [(key, None) for key in asked if not codes[key.topic] and self._has(key)])
+        self._delete(request.group_id, (key for key in asked if not codes[key.topic] and self._has(key)))
         answers = (
             OffsetDeleteResponseTopic(
                 topic.name,
@@ -167,20 +171,38 @@ class OffsetMetadataManager:
         self._forget(group_id)
 
     def expire(self, now_ms: int) -> None:
-        """Forgets the offsets whose retention has passed, and groups that have neither offsets nor members. Raises GroupError."""
+        """Forgets the offsets whose retention has passed, and groups that have neither offsets nor members.
+
+        What cannot be forgotten is left for the next time.
+        """
         for group in self.groups.all_groups():
-            expired = tuple(self._expired(group, now_ms))
-            self._write(group.group_id, [(key, None) for key in expired])
-            has_none = not self.offsets.of_group(group.group_id) and not self.offsets.has_pending(group.group_id)
-            if has_none and _is_unused(group):
-                self._forget(group.group_id)
+            with suppress(GroupError):  # the journal has said why
+                self._delete(group.group_id, tuple(self._expired(group, now_ms)))
+                has_none = not self.offsets.of_group(group.group_id) and not self.offsets.has_pending(group.group_id)
+                if has_none and _is_unused(group):
+                    self._forget(group.group_id)
+
+    def forget_topic(self, topic: str, topic_id: str) -> None:
+        """Forgets the offsets of a topic that was deleted, also those that are pending: one of its name begins anew.
+
+        Those of another topic of this name are kept. What cannot be forgotten is left.
+        """
+        for group, keys in self.offsets.of_topic(topic, topic_id).items():
+            with suppress(GroupError):  # the journal has said why
+                self._delete(group, keys)
+
+    def _delete(self, group: str, keys: Iterable[OffsetCommitKey]) -> None:
+        for batch in in_batches(keys, _size):
+            self._write(group, [(key, None) for key in batch])
 
     def _forget(self, group_id: str) -> None:
-        keys = tuple(self.offsets.keys(group_id))
+        *former, last = [*in_batches(self.offsets.keys(group_id), _size)] or [[]]
+        for batch in former:
+            self._delete(group_id, batch)
         if self.journal is not None:
-            tombstones = [offset_commit_tombstone(key) for key in keys]
+            tombstones = [offset_commit_tombstone(key) for key in last]
             self.journal.write(group_id, [*tombstones, *self.groups.tombstones(group_id)])
-        for key in keys:
+        for key in last:
             self.offsets.replay(key, None)
         self.groups.remove(group_id)
 
@@ -197,9 +219,10 @@ class OffsetMetadataManager:
             expires_ms = offset.expire_timestamp_ms
             if expires_ms == NO_EXPIRY:
                 expires_ms = used_ms + self.config.offsets_retention_ms
-            is_used = group.is_subscribed(topic) or self.offsets.is_pending(group.group_id, (topic, number))
-            if now_ms >= expires_ms and not is_used:
-                yield OffsetCommitKey(group.group_id, topic, number)
+            if now_ms >= expires_ms and not group.is_subscribed(topic):
+                key = OffsetCommitKey(group.group_id, topic, number)
+                if not self.offsets.is_pending(key.group, (topic, number)):
+                    yield key
 
     def _has(self, key: OffsetCommitKey) -> bool:
         partition: Partition = (key.topic, key.partition)
@@ -285,6 +308,11 @@ def _kept(
         NO_EXPIRY if retention_ms == _NO_RETENTION_TIME else now_ms + retention_ms,
         topic.topic_id,
     )
+
+
+def _size(key: OffsetCommitKey) -> int:
+    """Bytes of its tombstone, at most."""
+    return 3 * (len(key.group) + len(key.topic)) + _TOMBSTONE_BYTES
 
 
 def _is_unused(group: ClassicGroup | ConsumerGroup) -> bool:

@@ -8,10 +8,10 @@ others are those of share groups and streams groups, and are left alone. Source:
 coordinator, GroupCoordinatorRecordSerde and -Helpers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from local_log.errors import Corrupt
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -26,6 +26,10 @@ from tiering.endpoint.coordinator.record_messages import (
 from tiering.endpoint.protocol.reading import read_message
 from tiering.endpoint.protocol.writing import Output, writer
 
+T = TypeVar("T")
+
+_BATCH_BYTES: Final = 256 << 10
+"""Of texts in a batch of tombstones: far less than any topic of a coordinator takes, and more than the longest key."""
 _EXPIRING, _WITH_TOPIC_ID, _OF_GROUPS = 1, 4, 3
 _NUMBER = Struct(">h")
 NO_EXPIRY: Final = -1
@@ -135,6 +139,19 @@ def group_metadata_record(group: str, value: GroupMetadataValue) -> Record:
 def group_metadata_tombstone(group: str) -> Record:
     """Forgets a group."""
     return record(GroupMetadataKey(group), None)
+
+
+def in_batches(of: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """The same in order, as many at once as fit in a batch. A group may have more offsets than that."""
+    batch, used = list[T](), 0
+    for one in of:
+        if batch and used + size(one) > _BATCH_BYTES:
+            yield batch
+            batch, used = [], 0
+        batch.append(one)
+        used += size(one)
+    if batch:
+        yield batch
 
 
 def read_key(data: bytes) -> Key | None:

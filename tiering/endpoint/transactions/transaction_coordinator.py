@@ -39,6 +39,15 @@ from tiering.endpoint.transactions.transaction_states import (
 
 RETRY_MS: Final = 1_000
 """So long later markers are written that could not be."""
+_MARKED: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+"""What a partition answers that needs no marker any more. Kafka, too, writes no further one where a later epoch has been seen."""
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -85,9 +94,15 @@ class TransactionCoordinator:
             return  # the next time will do
         try:
             for task in self._timers.due(self.clock.now_ms()):
-                task()
+                self._do(task)
         finally:
             self._lock.release()
+
+    def _do(self, task: Callable[[], object]) -> None:
+        try:
+            task()
+        except Exception as e:  # a bug of ours with one transaction must not keep the others from ending
+            self.report(f"a bug: {type(e).__name__}: {e}; please report it")
 
     def stop(self) -> None:
         """Refuses further requests."""
@@ -252,7 +267,7 @@ class TransactionCoordinator:
         return not lacking
 
     def _write_markers(self, prepared: TransactionMetadata) -> list[TopicPartition]:
-        """The partitions that lack their marker then. One that was deleted lacks none."""
+        """The partitions that lack their marker then. One that was deleted, or has seen a later epoch, lacks none."""
         epoch = self.log.epoch(prepared.transactional_id)
         marker = Marker(
             prepared.producer_id,
@@ -261,12 +276,12 @@ class TransactionCoordinator:
             prepared.state is PREPARE_COMMIT,
             prepared.client_version,
         )
-        done = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return [one for one in sorted(prepared.partitions) if self.markers.write(one, marker) not in done]
+        return [one for one in sorted(prepared.partitions) if self.markers.write(one, marker) not in _MARKED]
 
     def _retry(self) -> None:
-        if not all([self._end(one) for one in self._states.prepared()]):  # noqa: C419  # each is tried
-            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+        self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+        if all([self._end(one) for one in self._states.prepared()]):  # noqa: C419  # each is tried
+            self._timers.cancel("markers")
 
     def _abort_timed_out(self, *, first: bool = False) -> None:
         self._timers.schedule("abort", self.clock.now_ms() + self.config.abort_interval_ms, self._abort_timed_out)

@@ -1,6 +1,6 @@
 """Where a coordinator keeps its records, and the partitions in which its transactions end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from local_log.formats.filenames import TopicPartition
@@ -19,6 +19,9 @@ class TransactionLog(Protocol):
 
     def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
         """Appends a record of a transactional id. Raises LogError."""
+
+    def forget(self, transactional_ids: Iterable[str], now_ms: int) -> Iterator[Sequence[str]]:
+        """Appends tombstones, many at once; the ids of each append after it. Raises LogError."""
 
     def load(self) -> Iterator[LoadedTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

@@ -10,7 +10,7 @@ from tiering.endpoint.coordinator.group_memory import GroupMemory, texts_size
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.errors import TransactionError
-from tiering.endpoint.transactions.records import transaction_record, transaction_tombstone
+from tiering.endpoint.transactions.records import transaction_record
 from tiering.endpoint.transactions.transaction_log import TransactionLog
 from tiering.endpoint.transactions.transaction_metadata import TransactionMetadata
 from tiering.endpoint.transactions.transaction_states import IDLE, ONGOING, PREPARED
@@ -84,15 +84,14 @@ class TransactionStateManager:
     def expire(self) -> None:
         """Forgets the transactional ids that nobody has used for long."""
         now_ms = self.clock.now_ms()
-        for one in tuple(self.transactions.values()):
-            if one.state in IDLE and one.last_update_ms <= now_ms - self.config.id_expiration_ms:
-                gone = one.dead(now_ms)
-                try:
-                    self.log.append(gone.transactional_id, transaction_tombstone(gone.transactional_id), now_ms)
-                except LogError as e:
-                    self.report(f"transactional ids that have expired cannot be forgotten: {e}")
-                    return  # the next time will do
-                del self.transactions[gone.transactional_id]
+        since_ms = now_ms - self.config.id_expiration_ms
+        idle = [one for one in self.transactions.values() if one.state in IDLE and one.last_update_ms <= since_ms]
+        try:
+            for forgotten in self.log.forget([one.dead(now_ms).transactional_id for one in idle], now_ms):
+                for transactional_id in forgotten:
+                    del self.transactions[transactional_id]
+        except LogError as e:
+            self.report(f"transactional ids that have expired cannot be forgotten: {e}")  # the next time will do
 
 
 def _size(metadata: TransactionMetadata) -> int:

@@ -3,17 +3,22 @@
 A real broker that is started on the directory goes on with these transactions, and the other way round.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.errors import placed
 from tiering.endpoint.coordinator.compacted_topic import CompactedTopic
 from tiering.endpoint.coordinator.offsets_log import Loaded, partition_for
-from tiering.endpoint.coordinator.records import Record
+from tiering.endpoint.coordinator.records import Record, in_batches
 from tiering.endpoint.transactions.config import TransactionConfig
-from tiering.endpoint.transactions.records import read_metadata, read_transactional_id
+from tiering.endpoint.transactions.records import read_metadata, read_transactional_id, transaction_tombstone
 from tiering.endpoint.transactions.transaction_log import NAME, LoadedTransaction
 from tiering.local_tier.local_tier import LocalTier
+
+_TOMBSTONE_BYTES: Final = 50
+"""Of a tombstone besides its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,20 @@ class TransactionsTopic:
 
     def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
         """Appends a record of a transactional id. Raises LogError."""
-        number = self._number(transactional_id)
-        self.topic.append(number, [record], now_ms)
+        self._append(self._number(transactional_id), [record], now_ms)
+
+    def forget(self, transactional_ids: Iterable[str], now_ms: int) -> Iterator[Sequence[str]]:
+        """Appends tombstones, many of a partition at once; the ids of each append after it. Raises LogError."""
+        by_partition: dict[int, list[str]] = defaultdict(list)
+        for one in transactional_ids:
+            by_partition[self._number(one)].append(one)
+        for number, of_partition in by_partition.items():
+            for batch in in_batches(of_partition, lambda one: 3 * len(one) + _TOMBSTONE_BYTES):
+                self._append(number, [transaction_tombstone(one) for one in batch], now_ms)
+                yield batch
+
+    def _append(self, number: int, records: Sequence[Record], now_ms: int) -> None:
+        self.topic.append(number, records, now_ms)
         if self.syncs:
             self.topic.log(number).sync_appended()
 

@@ -1,17 +1,20 @@
 """Commits, fetches and deletions of offsets by consumers that are no members of a group."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from archive_fakes import CountingIds
-from offsets_kept import Coordinator
+from offsets_kept import Coordinator, MemoryLog
 
+from local_log.engine.errors import MessageTooLarge
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_coordinator import REFUSED, GroupCoordinator
-from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
+from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
 from tiering.endpoint.coordinator.records import OffsetAndMetadata, Record, offset_commit_record
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 
 DAY_MS = 24 * 60 * 60 * 1000
 ONE, OTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
@@ -151,6 +154,70 @@ def test_expiry_is_looked_for_every_ten_minutes(coordinator: Coordinator) -> Non
     coordinator.clock.now += 1
     coordinator.groups.tick()
     assert coordinator.offsets() == {}
+
+
+class SmallBatches(MemoryLog):
+    """Takes no more than a topic of a broker does."""
+
+    def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
+        if sum(len(one.key) + len(one.value or b"") for one in records) > 1 << 20:
+            raise MessageTooLarge("more than max.message.bytes")
+        return super().append(group, records, now_ms, producer)
+
+
+def test_a_group_of_more_offsets_than_fit_in_a_batch_expires_and_is_deleted_as_any_other() -> None:
+    for forgets in ("expiry", "deletion", "topic"):
+        coordinator, group = Coordinator(SmallBatches()), "g" * 10_000
+        for number in range(120):
+            assert coordinator.commit(number, group=group, partition=number) == ErrorCode.NONE
+        coordinator.commit(1)
+        if forgets == "topic":
+            coordinator.groups.forget_topic("orders", ONE)
+        elif forgets == "deletion":
+            coordinator.groups.delete_group(group)
+        else:
+            coordinator.clock.now += 8 * DAY_MS
+            coordinator.groups.tick()
+        assert coordinator.said == []
+        for groups in (coordinator.groups, coordinator.started()):
+            left = {one.group_id for one in groups.list_groups(ListGroupsRequest()).groups}
+            assert left == {"expiry": set(), "deletion": {"readers"}, "topic": {group, "readers"}}[forgets]
+            assert coordinator.offsets(group) == {}
+            assert bool(coordinator.offsets()) == (forgets == "deletion")
+
+
+def test_what_cannot_be_forgotten_of_one_group_keeps_no_other_group() -> None:
+    coordinator = Coordinator(OneGroupFails())
+    for group in ("bad", "good"):
+        coordinator.commit(1, group=group)
+    coordinator.log.is_broken = True
+    coordinator.clock.now += 8 * DAY_MS
+    coordinator.groups.tick()
+    assert (coordinator.offsets("bad"), coordinator.offsets("good")) == ({("orders", 0): 1}, {})
+    coordinator.groups.forget_topic("orders", ONE)
+    assert coordinator.offsets("bad") == {("orders", 0): 1}
+    assert len(coordinator.said) == 2
+
+
+class OneGroupFails(MemoryLog):
+    """`is_broken` refuses the group `bad`."""
+
+    def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
+        before, self.is_broken = self.is_broken, self.is_broken and group == "bad"
+        try:
+            return super().append(group, records, now_ms, producer)
+        finally:
+            self.is_broken = before
+
+
+def test_offsets_of_another_topic_of_the_name_outlive_the_deletion(coordinator: Coordinator) -> None:
+    for number, topic_id in enumerate((ONE, OTHER, ZERO_TOPIC_ID)):
+        coordinator.commit(number, partition=number, topic_id=topic_id)
+    coordinator.groups.forget_topic("orders", ONE)
+    coordinator.groups.forget_topic("payments", OTHER)
+    assert coordinator.offsets() == {("orders", 1): 1}
+    coordinator.started()
+    assert coordinator.offsets() == {("orders", 1): 1}
 
 
 def test_a_retention_time_of_the_client_counts_for_its_offsets_also_after_a_restart(coordinator: Coordinator) -> None:

@@ -9,6 +9,7 @@ from offsets_kept import Coordinator
 from small_logs import marker
 
 from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.errors import Invalid
 from local_log.formats.filenames import TopicPartition
@@ -101,6 +102,22 @@ def test_transactions_that_a_broker_has_written_are_taken_up(host: Host) -> None
     )
     tier.stop()
     assert on(host)[0].fetch(8, require_stable=True)["orders", 8] == (-1, -1, "", 0)
+
+
+def test_a_batch_that_the_cleaner_has_emptied_at_the_end_of_a_segment_is_read_over(host: Host) -> None:
+    coordinator, tier = on(host)
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    commit = offset_commit_record(OffsetCommitKey("readers", "orders", 0), OffsetAndMetadata(70, -1, "", 0))
+    log.append_as_leader(batch_of(commit.value or b"", keys=(commit.key,), producer=7, sequence=0), 0, Origin.REPLICATION)
+    log.roll()
+    coordinator.commit(80)
+    log.roll()
+    assert not any(host.later(tier, 60_000) for _ in range(3))
+    batches = memory_batches(log.read(0, 1 << 20).records)
+    assert batches[0].records_count == 0
+    assert batches[0].producer_id == 7
+    tier.stop()
+    assert on(host)[0].offsets() == {("orders", 0): 80}
 
 
 def test_a_marker_ends_a_producer_s_transaction_in_its_own_partition_alone(host: Host) -> None:

@@ -227,12 +227,19 @@ def test_markers_that_cannot_be_written_are_written_later_and_only_those(at: Tra
     assert at.end(producer, commit=True) == (0, 0)
 
 
-def test_a_partition_that_was_deleted_meanwhile_needs_no_marker(at: Transactions) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED],
+)
+def test_a_partition_that_was_deleted_meanwhile_or_has_seen_a_later_epoch_needs_no_marker(
+    at: Transactions, code: ErrorCode
+) -> None:
     producer = at.init()
     at.add(producer, ORDERS, PAYMENTS)
-    at.markers.refuses[PAYMENTS] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    at.markers.refuses[PAYMENTS] = code
     at.end(producer, commit=True)
     assert at.of().state is COMPLETE_COMMIT
+    assert at.add(producer, ORDERS) is None
 
 
 def test_an_end_that_cannot_be_kept_is_kept_later(at: Transactions) -> None:

@@ -112,3 +112,17 @@ def test_ids_of_every_idle_state_expire_and_no_others(at: Transactions) -> None:
     at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
     at.later(WEEK_MS)
     assert set(states(at.coordinator.all())) == {"Ongoing", "PrepareCommit", "PrepareAbort"}
+
+
+def test_a_bug_in_one_task_is_told_and_keeps_no_other_from_being_done(at: Transactions) -> None:
+    producer = at.init()
+    at.add(producer)
+    at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+    at.end(producer, commit=True)
+    written, at.markers.written = at.markers.written, {ORDERS: None}  # type: ignore[dict-item]
+    at.markers.refuses.clear()
+    at.later(RETRY_MS)
+    assert at.said == ["a bug: AttributeError: 'NoneType' object has no attribute 'append'; please report it"]
+    at.markers.written = written
+    at.later(RETRY_MS)
+    assert states(at.coordinator.all()) == {"shop": "CompleteCommit"}

@@ -6,9 +6,10 @@ from logs_at_work import batch_of
 from transacting_endpoint import OWN_ID, V1, TransactingEndpoint
 
 from local_log.formats.filenames import PRODUCER_IDS
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, FIND_COORDINATOR, WRITE_TXN_MARKERS
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, DELETE_TOPICS, FIND_COORDINATOR, WRITE_TXN_MARKERS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
+from tiering.endpoint.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tiering.endpoint.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -180,6 +181,38 @@ def test_without_its_file_ids_begin_after_those_of_the_logs(at: TransactingEndpo
     at.tier.stop()
     at.own(at.host.started())
     assert at.init(None) == (5000, 0)
+
+
+def test_what_was_committed_of_a_topic_that_is_deleted_is_forgotten_also_while_it_is_pending(at: TransactingEndpoint) -> None:
+    at.tier.create_topic("kept")
+    producer = at.init()
+    for topic in ("orders", "kept"):
+        at.commit_offset(producer, 5, topic=topic)
+    producer = at.end(producer, commit=True)
+    at.commit_offset(producer, 9)
+    at.commit_offset(producer, 9, "others")
+    asked = DeleteTopicsRequest((DeleteTopicState("orders"),))
+    assert at.ask(DELETE_TOPICS, 6, asked).responses[0].error_code == NONE
+    at.tier.create_topic("orders")
+    for _ in range(2):
+        assert (at.committed(stable=True), at.committed("others", stable=True), at.committed(topic="kept")) == (-1, -1, 5)
+        at.restart()
+    at.end(producer, commit=True)
+    assert (at.committed(stable=True), at.committed("others", stable=True)) == (-1, -1)
+
+
+def test_ids_that_expire_are_forgotten_many_at_once(at: TransactingEndpoint) -> None:
+    for number in range(20):
+        at.init(f"id-{number}")
+    batches = sum(len(at.batches(NAME, number)) for number in range(at.config.state_partitions))
+    at.host.now = at.clock.now = at.clock.now + at.config.id_expiration_ms
+    assert at.context.transactions is not None
+    at.context.transactions.tick()
+    assert at.context.transactions.all() == ()
+    after = sum(len(at.batches(NAME, number)) for number in range(at.config.state_partitions))
+    assert after - batches == at.config.state_partitions
+    at.restart()
+    assert at.context.transactions.all() == ()
 
 
 def test_an_administrator_ends_what_hangs_in_a_partition(at: TransactingEndpoint) -> None:
