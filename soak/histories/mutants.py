@@ -1,0 +1,215 @@
+"""Mutants of the endpoint: each breaks one promise, and has to be found out by the histories of its clients."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+DELAY_S = 0.3
+
+
+def acknowledge_before_append() -> None:
+    """A producer without an id is answered, and its records are appended later, unless the process is killed."""
+    from local_log.engine.producers.state import Origin
+    from local_log.engine.unified_log import UnifiedLog
+    from local_log.formats.batches import scan
+
+    append, waiting = UnifiedLog.append_as_leader, dict[str, list[Any]]()
+
+    def late(log: UnifiedLog, records: Any, epoch: int, origin: Origin = Origin.CLIENT, *rest: Any, **more: Any) -> Any:
+        batches, _ = scan(bytes(records)) if origin is Origin.CLIENT else (None, None)
+        if batches is None or batches.header["producer_id"][0] >= 0:
+            for one in waiting.pop(log.folder.path, ()):
+                append(log, one, epoch)
+            return append(log, records, epoch, origin, *rest, **more)
+        found = waiting.setdefault(log.folder.path, [])
+        count = sum(int(scan(one)[0].header["record_count"].sum()) for one in found)
+        first = log.log_end_offset + count
+        if not found:
+            threading.Timer(DELAY_S, flush, (log, epoch)).start()
+        found.append(bytes(records))
+        last = first + int(batches.header["record_count"].sum()) - 1
+        return _info(first, last, log.log_start_offset, epoch, len(records))
+
+    def flush(log: UnifiedLog, epoch: int) -> None:
+        for one in waiting.pop(log.folder.path, ()):
+            append(log, one, epoch)
+
+    UnifiedLog.append_as_leader = late  # type: ignore[method-assign]
+
+
+def _info(first: int, last: int, start: int, epoch: int, size: int) -> Any:
+    from local_log.engine.append.analyze import AppendInfo
+
+    return AppendInfo(first, last, last, epoch, -1, -1, start, 0, size)
+
+
+def forget_fencing() -> None:
+    """Neither logs nor the coordinator look at a producer's epoch."""
+    from local_log.engine.append import producer_checks
+    from local_log.engine.producers.state import ProducerUpdate
+    from tiering.endpoint.transactions import transaction_coordinator as coordinators
+
+    _without_fast_path()
+    producer_checks._check_epoch = lambda *given: None  # type: ignore[assignment]
+    ProducerUpdate._check_epoch = lambda *given: None  # type: ignore[method-assign]
+    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
+    coordinators._ends_v1 = lambda known, producer: coordinators.ON_END_V1  # type: ignore[assignment]
+
+    def of(self: Any, transactional_id: str, producer: Any) -> Any:
+        self._check()
+        return self._states.of(transactional_id)
+
+    coordinators.TransactionCoordinator._of = of  # type: ignore[method-assign]
+
+
+def forget_fencing_in_logs() -> None:
+    """The coordinator fences a producer, and the logs take what it goes on to write."""
+    from local_log.engine.append import producer_checks
+    from local_log.engine.producers.state import ProducerUpdate
+    from tiering.endpoint.transactions.verification import TransactionVerifier
+
+    _without_fast_path()
+    producer_checks._check_epoch = lambda *given: None  # type: ignore[assignment]
+    producer_checks._check_transaction = lambda *given: None  # type: ignore[assignment]
+    ProducerUpdate._check_epoch = lambda *given: None  # type: ignore[method-assign]
+    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
+    TransactionVerifier._confirmed = lambda *given, **more: 0  # type: ignore[method-assign,assignment,return-value]
+
+
+def _without_fast_path() -> None:
+    from local_log.engine.unified_log import UnifiedLog
+
+    UnifiedLog._append_one_as_leader = lambda *given: None  # type: ignore[method-assign]
+
+
+def forget_open_transactions() -> None:
+    """The last stable offset is the high watermark."""
+    from local_log.engine.offsets import LogOffsets
+
+    LogOffsets.last_stable = property(lambda self: self.high_watermark.offset)  # type: ignore[assignment,method-assign]
+    LogOffsets.up_to = lambda self, isolation: self.high_watermark  # type: ignore[method-assign]
+
+
+def commit_before_the_marker() -> None:
+    """A transaction is complete for its coordinator before its markers are written; after a crash nobody writes them."""
+    from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
+
+    def early(self: Any, prepared: Any) -> Any:
+        self._states.put(prepared)
+        ended = prepared.completed(self.clock.now_ms())
+        self._states.put(ended)
+        threading.Timer(DELAY_S, self._write_markers, (prepared,)).start()
+        return ended
+
+    TransactionCoordinator._begin_to_end = early  # type: ignore[method-assign]
+
+
+def rebalance_without_generation() -> None:
+    """A member of an earlier generation may commit."""
+    from tiering.endpoint.coordinator.classic_group import ClassicGroup
+
+    ClassicGroup.validate_generation = lambda *given: None  # type: ignore[method-assign]
+
+
+def commit_in_memory_alone() -> None:
+    """Offsets of groups are acknowledged and not written."""
+    from tiering.endpoint.coordinator.journal import Journal
+    from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
+    from tiering.endpoint.coordinator.records import read_key
+
+    write, count = Journal.write, [0]
+
+    def some(self: Journal, group: str, records: Any, producer: Any = None) -> int:
+        if producer is None and all(isinstance(read_key(one.key), OffsetCommitKey) for one in records):
+            count[0] += len(records)
+            return count[0]
+        return write(self, group, records, producer)
+
+    Journal.write = some  # type: ignore[method-assign]
+
+
+def forget_sequences() -> None:
+    """A batch that an idempotent producer sends again is appended again."""
+    from local_log.engine.producers.state import Producer, ProducerUpdate
+
+    _without_fast_path()
+    Producer.duplicate_of = lambda *given: None  # type: ignore[method-assign]
+    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
+
+
+def leave_out_aborted() -> None:
+    """Who reads committed records is not told which transactions were aborted."""
+    from local_log.engine.local_log import LocalLog
+
+    LocalLog.aborted = lambda *given: ()  # type: ignore[method-assign]
+
+
+def commit_offsets_of_aborted() -> None:
+    """The offsets of a group count although their transaction was aborted."""
+    from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
+
+    end = CommittedOffsets.end_transaction
+    CommittedOffsets.end_transaction = lambda self, txn, *, is_committed: end(self, txn, is_committed=True)  # type: ignore[method-assign]
+
+
+def delete_before_archived() -> None:
+    """Local retention does not ask what is archived."""
+    from local_log.engine.manager.retention import KAFKAS, delete_old_segments
+    from tiering.agent.tasks import local_retention
+
+    def all_of_it(log: Any, reader: Any, store: Any, now_ms: int, *rest: Any) -> int:
+        with log.lock:
+            log.highest_offset_in_archive = 1 << 62
+            return delete_old_segments(log, now_ms, KAFKAS)
+
+    local_retention.retain = all_of_it  # type: ignore[assignment]
+
+
+def truncate_at_start(directories: tuple[str, ...] = ()) -> None:
+    """Whoever starts drops the last batch of a log."""
+    from local_log.formats.batches import scan
+
+    for folder in (each for directory in directories for each in Path(directory).glob("*-*")):
+        if folder.name.startswith("__"):
+            continue
+        file = max(folder.glob("*.log"), default=None)
+        if file is not None:
+            batches, _ = scan(file.read_bytes())
+            if len(batches):
+                with file.open("r+b") as opened:
+                    opened.truncate(int(batches.position[-1]))
+
+
+def hide_the_end() -> None:
+    """The high watermark goes back: readers are told one that was true a second ago, and at times an older one."""
+    from local_log.engine.unified_log import UnifiedLog
+
+    seen: dict[str, list[tuple[float, Any]]] = {}
+    now_of = UnifiedLog.offsets.fget  # type: ignore[attr-defined]
+
+    def old(log: UnifiedLog) -> Any:
+        now, known = now_of(log), seen.setdefault(log.folder.path, [])
+        if "__" in log.folder.path:
+            return now
+        if not known or time.monotonic() - known[-1][0] > DELAY_S:
+            known.append((time.monotonic(), now.high_watermark))
+            del known[:-4]
+        before = known[0][1]
+        return now._replace(high_watermark=before) if before.offset >= now.local_log_start and len(known) % 2 else now
+
+    UnifiedLog.offsets = property(old)  # type: ignore[assignment,method-assign]
+
+
+MUTANTS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
+    {
+        made.__name__.replace("_", "-"): made
+        for made in (
+            acknowledge_before_append, forget_fencing, forget_fencing_in_logs, forget_open_transactions, hide_the_end,
+            commit_before_the_marker, rebalance_without_generation, commit_in_memory_alone, forget_sequences, leave_out_aborted,
+            commit_offsets_of_aborted, delete_before_archived, truncate_at_start,
+        )
+    }
+)  # fmt: skip

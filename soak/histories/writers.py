@@ -1,0 +1,257 @@
+"""Producers: plain, idempotent, transactional, and transactional ones that are fenced and go on."""
+
+import logging
+import random  # noqa: TID251  # of a seed
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, Producer
+
+from histories.operations import Kind, Outcome, Polled, Position, Sent
+from histories.recorder import Recorder
+
+QUICK = {
+    "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 6_000,
+    "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50,
+}  # fmt: skip
+SILENT = logging.getLogger("histories.rdkafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+PAD = 1_000
+ATTEMPT_S, TXN_S = 4, 30
+TRANSACTION_TIMEOUT_MS = 8_000
+PARTITIONS = {"orders": 4, "out": 2}
+ALL = tuple((topic, number) for topic, count in PARTITIONS.items() for number in range(count))
+
+
+def padded(value: str) -> bytes:
+    return value.encode().ljust(PAD, b" ")
+
+
+@dataclass
+class Writer:
+    """A process that writes; `chance` draws what."""
+
+    process: str
+    address: str
+    recorder: Recorder
+    chance: random.Random
+
+    def producer(self, **more: Any) -> Producer:
+        made = {"bootstrap.servers": self.address, "linger.ms": 2, "batch.size": 50_000, "error_cb": lambda error: None}
+        return Producer({**QUICK, **made, **more}, logger=SILENT)
+
+    def pause(self, most_s: float) -> None:
+        self.recorder.stopping.wait(self.chance.random() * most_s)
+
+    @property
+    def is_over(self) -> bool:
+        return self.recorder.stopping.is_set()
+
+
+@dataclass
+class Sender(Writer):
+    """One record after the other. Without `is_idempotent` nothing is sent twice, so that nothing may be there twice."""
+
+    is_idempotent: bool = True
+
+    def run(self) -> None:
+        codec = self.chance.choice(["none", "lz4", "zstd"])
+        if self.is_idempotent:
+            made = {"enable.idempotence": True, "message.timeout.ms": 90_000, "request.timeout.ms": 2_500}
+        else:
+            made = {"message.send.max.retries": 0, "message.timeout.ms": 6_000, "acks": self.chance.choice(["1", "all"])}
+        producer = self.producer(**made, **{"compression.type": codec})
+        while not self.is_over:
+            for _ in range(self.chance.randrange(1, 20)):
+                self._send(producer)
+            producer.poll(0)
+            if len(producer) > 500:
+                producer.poll(0.2)
+            self.pause(0.3)
+        producer.flush(90)
+
+    def _send(self, producer: Producer) -> None:
+        value, (topic, number), invoked_ns = (
+            self.recorder.new_value(self.process),
+            self.chance.choice(ALL),
+            self.recorder.now_ns(),
+        )
+
+        def told(error: Any, message: Message) -> None:
+            offset = message.offset() if error is None and message.offset() is not None and message.offset() >= 0 else None
+            if error is not None:
+                self.recorder.count(f"{self.process}: {error.name()}")
+            outcome = Outcome.UNKNOWN if error is not None else Outcome.OK
+            self.recorder.note(self.process, Kind.SEND, invoked_ns, outcome, sent=(Sent(f"{topic}-{number}", value, offset),))
+
+        producer.produce(topic, padded(value), partition=number, on_delivery=told)
+
+
+@dataclass
+class Transaction:
+    """What a producer does from its begin to its end."""
+
+    writer: Writer
+    producer: Producer
+    process: str
+    _sent: dict[str, Sent] = field(default_factory=dict)
+    polled: tuple[Polled, ...] = ()
+    positions: tuple[Position, ...] = ()
+    group: str = ""
+    ends_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._began_ns = self.writer.recorder.now_ns()
+        self.producer.begin_transaction()
+
+    def send(self, topic: str, number: int) -> None:
+        value, partition = self.writer.recorder.new_value(self.process), f"{topic}-{number}"
+        self._sent[value] = Sent(partition, value)
+
+        def told(error: Any, message: Message) -> None:
+            if error is None and message.offset() is not None and message.offset() >= 0:
+                self._sent[value] = Sent(partition, value, message.offset())
+
+        self.producer.produce(topic, padded(value), partition=number, on_delivery=told)
+        self.producer.poll(0)
+
+    def end(self, *, is_committed: bool) -> Outcome:
+        """Ends it, with all the attempts that it takes, and notes it."""
+        self.ends_ns = self.writer.recorder.now_ns()
+        outcome = self._commit() if is_committed else self._abort()
+        self.note(outcome)
+        return outcome
+
+    def note(self, outcome: Outcome) -> None:
+        """Notes how it has ended."""
+        now = self.ends_ns or self.writer.recorder.now_ns()
+        self.writer.recorder.note(
+            self.process, Kind.TXN, self._began_ns, outcome, sent=tuple(self._sent.values()), polled=self.polled,
+            positions=self.positions, group=self.group, ends_ns=now,
+        )  # fmt: skip
+
+    def _commit(self) -> Outcome:
+        for _ in attempts(TXN_S):
+            try:
+                self.producer.commit_transaction(ATTEMPT_S)
+            except KafkaException as e:
+                error = e.args[0]
+                self.writer.recorder.count(f"commit: {error.name()}")
+                if error.txn_requires_abort():
+                    return self._abort()
+                if not error.retriable():
+                    return Outcome.UNKNOWN
+            else:
+                return Outcome.OK
+        return Outcome.UNKNOWN
+
+    def _abort(self) -> Outcome:
+        """Nothing of it is committed, whatever is answered: a producer that begins with its id aborts it, or time does."""
+        for _ in attempts(TXN_S):
+            try:
+                self.producer.abort_transaction(ATTEMPT_S)
+            except KafkaException as e:
+                error = e.args[0]
+                self.writer.recorder.count(f"abort: {error.name()}")
+                if not error.retriable():
+                    break
+            else:
+                break
+        return Outcome.FAIL
+
+
+@dataclass
+class Transactor(Writer):
+    """Transactions of some records in some partitions, which it commits or aborts, and holds open for a while."""
+
+    def begun(self, transactional_id: str) -> Producer | None:
+        """A producer that may begin transactions."""
+        made = {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+        producer = self.producer(**made, **{"request.timeout.ms": 2_500, "message.timeout.ms": TRANSACTION_TIMEOUT_MS})
+        for _ in attempts(TXN_S):
+            try:
+                producer.init_transactions(ATTEMPT_S)
+            except KafkaException as e:
+                self.recorder.count(f"init: {e.args[0].name()}")
+                if not e.args[0].retriable():
+                    return None
+            else:
+                return producer
+        return None
+
+    def run(self) -> None:
+        while not self.is_over:
+            producer = self.begun(self.process)
+            outcome = Outcome.OK
+            while producer is not None and outcome is not Outcome.UNKNOWN and not self.is_over:
+                try:
+                    outcome = self.transact(producer)
+                except KafkaException as e:  # a fatal one: another producer has to be made
+                    self.recorder.count(f"{self.process}: {e.args[0].name()}")
+                    outcome = Outcome.UNKNOWN
+
+    def transact(self, producer: Producer) -> Outcome:
+        transaction = Transaction(self, producer, self.process)
+        try:
+            for _ in range(self.chance.randrange(1, 8)):
+                transaction.send(*self.chance.choice(ALL))
+                self.pause(0.15)
+        except (KafkaException, BufferError):
+            transaction.end(is_committed=False)
+            return Outcome.UNKNOWN
+        return transaction.end(is_committed=self.chance.random() < 0.65)
+
+
+@dataclass
+class Zombie(Transactor):
+    """Producers that have been fenced by another one with their id, and go on all the same."""
+
+    def run(self) -> None:
+        number = 0
+        while not self.is_over:
+            number += 1
+            old = self.begun(self.process)
+            if old is None:
+                continue
+            try:
+                self._go_on_fenced(old, number)
+            except KafkaException as e:
+                self.recorder.count(f"{self.process}: {e.args[0].name()}")
+            self.pause(1)
+
+    def _go_on_fenced(self, old: Producer, number: int) -> None:
+        fenced = Transaction(self, old, f"{self.process}.old{number}")
+        fenced.send("orders", 0)
+        fenced.send("out", 0)
+        old.flush(ATTEMPT_S)
+        new = self.begun(self.process)
+        if new is None:
+            fenced.ends_ns = self.recorder.now_ns()
+            fenced.note(Outcome.FAIL)
+            return
+        following = Transaction(self, new, f"{self.process}.new{number}")
+        following.send("orders", 0)
+        new.flush(ATTEMPT_S)
+        outcome = Outcome.FAIL
+        try:
+            fenced.send("orders", 0)
+            fenced.send("orders", 1)
+            old.flush(ATTEMPT_S)
+            fenced.ends_ns = self.recorder.now_ns()
+            old.commit_transaction(ATTEMPT_S)
+            outcome = Outcome.OK
+        except KafkaException as e:
+            self.recorder.count(f"fenced: {e.args[0].name()}")
+        fenced.note(outcome)
+        following.end(is_committed=True)
+
+
+def attempts(seconds: float) -> Iterator[int]:
+    """Numbers until the time is over."""
+    until, number = time.monotonic() + seconds, 0
+    while not number or time.monotonic() < until:
+        yield number
+        number += 1

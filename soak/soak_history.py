@@ -1,0 +1,271 @@
+"""Clients of an endpoint that is killed, paused and starved, and what they were told: `make soak ARGS="--history"`.
+
+    python soak/soak_history.py [--minutes 10] [--round 60] [--seed 1] [--mutant NAME | --mutants] [--out soak-out]
+    python soak/soak_history.py --check soak-out/history.jsonl
+
+Each round begins with an empty directory. Producers of all kinds, members of groups of both protocols and applications that
+read and write in transactions note what they ask and are told, while `tiering serve --own-log-dir` is killed, killed while it
+recovers, paused, without its archive and, as root, with a full disk. Local retention is small, so that they read over both tiers.
+In the end everything is read from the beginning, and the history is checked for anomalies. Prints JSON; the exit code is 1 if
+there is any, and its history is kept. With --mutant the endpoint is broken in one place, which is to be found within three
+rounds; --mutants tries them all.
+"""
+
+import argparse
+import json
+import random  # noqa: TID251  # of a seed
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent), str(HERE)]
+
+from confluent_kafka import KafkaException, TopicPartition  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+from histories.anomalies import Anomaly  # noqa: E402
+from histories.checker import anomalies  # noqa: E402
+from histories.mutants import MUTANTS  # noqa: E402
+from histories.nemesis import DISK_BYTES, Nemesis, Server  # noqa: E402
+from histories.operations import read_history, write_history  # noqa: E402
+from histories.readers import COMMITTED, UNCOMMITTED, App, Assigned, Ends, Member, consumer_of  # noqa: E402
+from histories.recorder import Recorder  # noqa: E402
+from histories.stale_member import StaleMember  # noqa: E402
+from histories.writers import ALL, PARTITIONS, Sender, Transactor, Zombie  # noqa: E402
+
+CONFIG = {
+    "internal.segment.bytes": "131072", "retention.ms": "-1", "local.retention.bytes": "300000", "file.delete.delay.ms": "1000",
+    "remote.storage.enable": "true",
+}  # fmt: skip
+SETTLED_S_MAX, JOIN_S_MAX = 90, 150
+SHOWN = 5
+MUTANT_ROUNDS = 3
+
+
+def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None) -> tuple[list[Anomaly], dict[str, Any]]:
+    """One round: the anomalies of its history, which is written to `folder`, and what happened."""
+    folder.mkdir(parents=True)
+    recorder, chance = Recorder(), random.Random(seed)
+    with own_disk(folder / "disk"):
+        server = Server(folder, mutant)
+        server.start()
+        try:
+            create_topics(server.address)
+            threads = start_clients(server, recorder, chance)
+            Nemesis(server, random.Random(seed + 1)).run(time.monotonic() + seconds)
+            recorder.stopping.set()
+            for thread in threads:
+                thread.join(JOIN_S_MAX)
+            server.wrong += [f"{thread.name} does not end" for thread in threads if thread.is_alive()]
+            read_back(server, recorder, chance)
+            local = {f"{topic}-{number}": first_local(server.logs / f"{topic}-{number}") for topic, number in ALL}
+            server.end(signal.SIGTERM)
+        finally:
+            if server.process is not None and server.process.poll() is None:
+                server.process.kill()
+                server.process.wait()
+    history = recorder.history()
+    write_history(history, folder / "history.jsonl")
+    found = anomalies(history)
+    report = {
+        "seed": seed,
+        "operations": len(history),
+        "happened": dict(server.counts),
+        "spent_s": dict(server.spent_s),
+        "partitions_that_begin_in_the_archive": sum(offset > 0 for offset in local.values()),
+        "told": dict(sorted(recorder.counts.items())),
+        "wrong": server.wrong,
+        "anomalies": dict(Counter(one.name for one in found)),
+        "shown": shown(found),
+    }
+    (folder / "report.json").write_text(json.dumps(report, indent=1))
+    return found, report
+
+
+def create_topics(address: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    topics = [NewTopic(topic, count, 1, config=CONFIG) for topic, count in PARTITIONS.items()]
+    for future in admin.create_topics(topics).values():
+        future.result(30)
+
+
+def start_clients(server: Server, recorder: Recorder, chance: random.Random) -> list[threading.Thread]:
+    def named(made: Any, process: str, **more: Any) -> Any:
+        return made(process, server.address, recorder, random.Random(chance.random()), **more)
+
+    modern = {"group.protocol": "consumer"}
+    clients = [
+        named(Sender, "plain", is_idempotent=False), named(Sender, "idem0"), named(Sender, "idem1"), named(Transactor, "txn0"),
+        named(Transactor, "txn1"), named(Zombie, "zombie"), named(Assigned, "read0"), named(Ends, "ends"),
+        named(Assigned, "read1", isolation=UNCOMMITTED), named(Member, "member0"), named(Member, "member1"),
+        named(Member, "modern0", group="modern", settings=modern), named(Member, "modern1", group="modern", settings=modern),
+        named(App, "app0"), named(App, "app1"), named(StaleMember, "stale"),
+    ]  # fmt: skip
+
+    def run(client: Any) -> None:
+        try:
+            client.run()
+        except Exception:  # the round is judged by all the others, too
+            server.wrong.append(f"client {client.process} fails: {traceback.format_exc()}")
+
+    threads = [threading.Thread(target=run, args=(client,), name=client.process, daemon=True) for client in clients]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def read_back(server: Server, recorder: Recorder, chance: random.Random) -> None:
+    """When all transactions have ended, reads everything, and asks for the positions of all groups."""
+    recorder.stopping.clear()
+    if server.process is None or server.process.poll() is not None:
+        server.start()
+    asking = Ends("final-ends", server.address, recorder, chance)
+    ends = settled(asking, server)
+    for isolation in (UNCOMMITTED, COMMITTED):
+        reader = Assigned(f"final-{isolation}", server.address, recorder, chance, isolation)
+        if not reader.read_all(ends, SETTLED_S_MAX):
+            server.wrong.append(f"final-{isolation} does not come to the end")
+    for group in ("readers", "modern", "app"):
+        member = Member(f"final-{group}", server.address, recorder, chance, group=group)
+        consumer = consumer_of(server.address, group, COMMITTED)
+        member.told(consumer, [TopicPartition(*place) for place in ALL])
+        consumer.close()
+
+
+def settled(asking: Ends, server: Server) -> dict[tuple[str, int], int]:
+    """The ends of all partitions, when the last stable offsets are the same, or the time is over."""
+    committed = consumer_of(server.address, "none", COMMITTED)
+    uncommitted = consumer_of(server.address, "none", UNCOMMITTED)
+    until = time.monotonic() + SETTLED_S_MAX
+    while True:
+        ends = asking.ends(uncommitted)
+        try:
+            stable = {place: committed.get_watermark_offsets(TopicPartition(*place), 10, cached=False)[1] for place in ALL}
+        except KafkaException:
+            stable = {}
+        if (ends == stable and len(ends) == len(ALL)) or time.monotonic() > until:
+            committed.close()
+            uncommitted.close()
+            return ends
+        time.sleep(0.2)
+
+
+def first_local(folder: Path) -> int:
+    """The first offset that the log directory has."""
+    return min((int(file.stem) for file in folder.glob("*.log")), default=0)
+
+
+@contextmanager
+def own_disk(folder: Path) -> Iterator[None]:
+    """A small volume, where this user may mount one."""
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(folder)]
+    is_mounted = not subprocess.run(command, check=False, capture_output=True).returncode
+    try:
+        yield
+    finally:
+        if is_mounted:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def shown(found: list[Anomaly]) -> list[str]:
+    """Some of each kind."""
+    counts: Counter[str] = Counter()
+    told = []
+    for one in found:
+        counts[one.name] += 1
+        if counts[one.name] <= SHOWN:
+            told.append(str(one))
+    return told
+
+
+def soak(out: Path, minutes: float, round_s: float, seed: int) -> dict[str, Any]:
+    """Rounds until the time is over or one has gone wrong."""
+    until, reports, wrong = time.monotonic() + minutes * 60, list[dict[str, Any]](), list[str]()
+    began = time.monotonic()
+    while not wrong and (not reports or time.monotonic() < until):
+        folder = out / f"round{len(reports):03d}"
+        _, report = round_of(folder, round_s, seed + len(reports))
+        reports.append(report)
+        sys.stderr.write(
+            json.dumps({name: report[name] for name in ("seed", "operations", "happened", "spent_s", "anomalies", "wrong")})
+            + "\n"
+        )
+        wrong = [*report["wrong"], *report["shown"]]
+        if not wrong:
+            shutil.rmtree(folder)
+        else:
+            wrong.append(f"see {folder / 'history.jsonl'}")
+    return {
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "rounds": len(reports),
+        "operations": sum(report["operations"] for report in reports),
+        "happened": dict(sum((Counter(report["happened"]) for report in reports), Counter())),
+        "told": dict(sorted(sum((Counter(report["told"]) for report in reports), Counter()).items())),
+        "partitions_that_begin_in_the_archive": [report["partitions_that_begin_in_the_archive"] for report in reports],
+        "wrong": wrong,
+    }
+
+
+def tried(out: Path, mutant: str, round_s: float, seed: int) -> dict[str, Any]:
+    """How many rounds it takes to find a mutant out, None if MUTANT_ROUNDS are too few; and by what."""
+    for number in range(MUTANT_ROUNDS):
+        folder = out / f"{mutant}-{number}"
+        try:
+            found, report = round_of(folder, round_s, seed + number, mutant)
+        except (RuntimeError, KafkaException) as e:
+            return {"mutant": mutant, "rounds": None, "error": str(e)}
+        if found:
+            shutil.rmtree(folder)
+            return {"mutant": mutant, "rounds": number + 1, "anomalies": report["anomalies"]}
+    return {"mutant": mutant, "rounds": None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--history", action="store_true", help="as said to make soak")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--round", type=float, default=60, help="seconds of load in each round")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--mutant", choices=sorted(MUTANTS), action="append", default=[], help="break this; may be given several times"
+    )
+    parser.add_argument("--mutants", action="store_true", help="break each in turn")
+    parser.add_argument("--check", type=Path, help="only check this history")
+    parser.add_argument("--out", type=Path, default=Path("soak-out"))
+    given = parser.parse_args()
+    if given.check is not None:
+        found = anomalies(read_history(given.check))
+        sys.stdout.write(
+            json.dumps({"anomalies": dict(Counter(one.name for one in found)), "shown": shown(found)}, indent=1) + "\n"
+        )
+        sys.exit(1 if found else 0)
+    out = given.out.resolve()
+    if out.exists():
+        parser.error(f"{out} is there already; move it away, or say --out")
+    mutants = sorted(MUTANTS) if given.mutants else given.mutant
+    if mutants:
+        reports = []
+        for mutant in mutants:
+            reports.append(tried(out, mutant, given.round, given.seed))
+            sys.stdout.write(json.dumps(reports[-1]) + "\n")
+            sys.stdout.flush()
+        sys.exit(1 if any(report["rounds"] is None for report in reports) else 0)
+    report = soak(out, given.minutes, given.round, given.seed)
+    sys.stdout.write(json.dumps(report, indent=1) + "\n")
+    if report["wrong"]:
+        sys.exit(1)
+    shutil.rmtree(out)
+
+
+if __name__ == "__main__":
+    main()
