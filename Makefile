@@ -86,7 +86,7 @@ bench: setup ## benchmarks; ARGS go to bench/run.py
 docs: setup ## docs/_build/html: the pages of docs/ as HTML
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-soak: setup ## ten minutes of load and kills for an agent beside a broker, or with ARGS=--own for a process that owns its logs
+soak: setup ## ten minutes of load and kills for an agent beside a broker; ARGS=--own for a process that owns its logs, ARGS=--history for an endpoint
 	@$(BIN)/python soak/soak_agent.py $(ARGS)
 
 trial: setup ## three minutes of failures: store unavailable, records lost, disk lost; ARGS go to soak/trial.py

@@ -9,6 +9,7 @@ of disk, and gives it back.
 """
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -260,13 +261,13 @@ def _report(agent: Agent, load: Load, kills: int, wrong: list[str]) -> dict[str,
 
 
 def main() -> None:
-    if "--own" in sys.argv:
-        import soak_own
-
-        soak_own.main()
-        return
+    for name in ("own", "history"):
+        if f"--{name}" in sys.argv:
+            importlib.import_module(f"soak_{name}").main()
+            return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--own", action="store_true", help="a process that owns its log directory instead: see soak_own.py")
+    parser.add_argument("--history", action="store_true", help="clients of an endpoint instead: see soak_history.py")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds between two kills")
     parser.add_argument("--rate", type=int, default=1_000_000, help="bytes a second that are produced")

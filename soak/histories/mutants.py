@@ -10,6 +10,12 @@ from typing import Any, Final
 DELAY_S = 0.3
 
 
+def replace(owner: object, name: str, made: object) -> None:
+    """Has `made` be what `owner` calls `name`. Raises AttributeError if there is nothing of that name."""
+    getattr(owner, name)
+    setattr(owner, name, made)
+
+
 def acknowledge_before_append() -> None:
     """A producer without an id is answered, and its records are appended later, unless the process is killed."""
     from local_log.engine.producers.state import Origin
@@ -37,7 +43,7 @@ def acknowledge_before_append() -> None:
         for one in waiting.pop(log.folder.path, ()):
             append(log, one, epoch)
 
-    UnifiedLog.append_as_leader = late  # type: ignore[method-assign]
+    replace(UnifiedLog, "append_as_leader", late)
 
 
 def _info(first: int, last: int, start: int, epoch: int, size: int) -> Any:
@@ -53,16 +59,16 @@ def forget_fencing() -> None:
     from tiering.endpoint.transactions import transaction_coordinator as coordinators
 
     _without_fast_path()
-    producer_checks._check_epoch = lambda *given: None  # type: ignore[assignment]
-    ProducerUpdate._check_epoch = lambda *given: None  # type: ignore[method-assign]
-    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
-    coordinators._ends_v1 = lambda known, producer: coordinators.ON_END_V1  # type: ignore[assignment]
+    replace(producer_checks, "_check_epoch", lambda *given: None)
+    replace(ProducerUpdate, "_check_epoch", lambda *given: None)
+    replace(ProducerUpdate, "_check_sequence", lambda *given: None)
+    replace(coordinators, "_ends_v1", lambda known, producer: coordinators.ON_END_V1)
 
     def of(self: Any, transactional_id: str, producer: Any) -> Any:
         self._check()
         return self._states.of(transactional_id)
 
-    coordinators.TransactionCoordinator._of = of  # type: ignore[method-assign]
+    replace(coordinators.TransactionCoordinator, "_of", of)
 
 
 def forget_fencing_in_logs() -> None:
@@ -72,25 +78,25 @@ def forget_fencing_in_logs() -> None:
     from tiering.endpoint.transactions.verification import TransactionVerifier
 
     _without_fast_path()
-    producer_checks._check_epoch = lambda *given: None  # type: ignore[assignment]
-    producer_checks._check_transaction = lambda *given: None  # type: ignore[assignment]
-    ProducerUpdate._check_epoch = lambda *given: None  # type: ignore[method-assign]
-    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
-    TransactionVerifier._confirmed = lambda *given, **more: 0  # type: ignore[method-assign,assignment,return-value]
+    replace(producer_checks, "_check_epoch", lambda *given: None)
+    replace(producer_checks, "_check_transaction", lambda *given: None)
+    replace(ProducerUpdate, "_check_epoch", lambda *given: None)
+    replace(ProducerUpdate, "_check_sequence", lambda *given: None)
+    replace(TransactionVerifier, "_confirmed", lambda *given, **more: 0)
 
 
 def _without_fast_path() -> None:
     from local_log.engine.unified_log import UnifiedLog
 
-    UnifiedLog._append_one_as_leader = lambda *given: None  # type: ignore[method-assign]
+    replace(UnifiedLog, "_append_one_as_leader", lambda *given: None)
 
 
 def forget_open_transactions() -> None:
     """The last stable offset is the high watermark."""
     from local_log.engine.offsets import LogOffsets
 
-    LogOffsets.last_stable = property(lambda self: self.high_watermark.offset)  # type: ignore[assignment,method-assign]
-    LogOffsets.up_to = lambda self, isolation: self.high_watermark  # type: ignore[method-assign]
+    replace(LogOffsets, "last_stable", property(lambda self: self.high_watermark.offset))
+    replace(LogOffsets, "up_to", lambda self, isolation: self.high_watermark)
 
 
 def commit_before_the_marker() -> None:
@@ -104,14 +110,14 @@ def commit_before_the_marker() -> None:
         threading.Timer(DELAY_S, self._write_markers, (prepared,)).start()
         return ended
 
-    TransactionCoordinator._begin_to_end = early  # type: ignore[method-assign]
+    replace(TransactionCoordinator, "_begin_to_end", early)
 
 
 def rebalance_without_generation() -> None:
     """A member of an earlier generation may commit."""
     from tiering.endpoint.coordinator.classic_group import ClassicGroup
 
-    ClassicGroup.validate_generation = lambda *given: None  # type: ignore[method-assign]
+    replace(ClassicGroup, "validate_generation", lambda *given: None)
 
 
 def commit_in_memory_alone() -> None:
@@ -128,7 +134,7 @@ def commit_in_memory_alone() -> None:
             return count[0]
         return write(self, group, records, producer)
 
-    Journal.write = some  # type: ignore[method-assign]
+    replace(Journal, "write", some)
 
 
 def forget_sequences() -> None:
@@ -136,15 +142,15 @@ def forget_sequences() -> None:
     from local_log.engine.producers.state import Producer, ProducerUpdate
 
     _without_fast_path()
-    Producer.duplicate_of = lambda *given: None  # type: ignore[method-assign]
-    ProducerUpdate._check_sequence = lambda *given: None  # type: ignore[method-assign]
+    replace(Producer, "duplicate_of", lambda *given: None)
+    replace(ProducerUpdate, "_check_sequence", lambda *given: None)
 
 
 def leave_out_aborted() -> None:
     """Who reads committed records is not told which transactions were aborted."""
     from local_log.engine.local_log import LocalLog
 
-    LocalLog.aborted = lambda *given: ()  # type: ignore[method-assign]
+    replace(LocalLog, "aborted", lambda *given: ())
 
 
 def commit_offsets_of_aborted() -> None:
@@ -152,7 +158,7 @@ def commit_offsets_of_aborted() -> None:
     from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
 
     end = CommittedOffsets.end_transaction
-    CommittedOffsets.end_transaction = lambda self, txn, *, is_committed: end(self, txn, is_committed=True)  # type: ignore[method-assign]
+    replace(CommittedOffsets, "end_transaction", lambda self, txn, *, is_committed: end(self, txn, is_committed=True))
 
 
 def delete_before_archived() -> None:
@@ -165,7 +171,7 @@ def delete_before_archived() -> None:
             log.highest_offset_in_archive = 1 << 62
             return delete_old_segments(log, now_ms, KAFKAS)
 
-    local_retention.retain = all_of_it  # type: ignore[assignment]
+    replace(local_retention, "retain", all_of_it)
 
 
 def truncate_at_start(directories: tuple[str, ...] = ()) -> None:
@@ -200,7 +206,7 @@ def hide_the_end() -> None:
         before = known[0][1]
         return now._replace(high_watermark=before) if before.offset >= now.local_log_start and len(known) % 2 else now
 
-    UnifiedLog.offsets = property(old)  # type: ignore[assignment,method-assign]
+    replace(UnifiedLog, "offsets", property(old))
 
 
 MUTANTS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
