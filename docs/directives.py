@@ -28,6 +28,7 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[], Any]]] = {
     "synonyms": (("a broker's name", "here", "factor"), reference.synonyms),
     "metrics": (("series", "type", "labels", "Kafka's bean", "meaning"), reference.metrics),
     "endpoint-metrics": (("series", "type", "labels", "Kafka's bean", "meaning"), reference.endpoint_metrics),
+    "own-endpoint-metrics": (("series", "type", "labels", "Kafka's bean", "meaning"), reference.own_endpoint_metrics),
     "process-metrics": (("series",), reference.process_metrics),
     "prices": (
         ("class", "1,000 reads", "1,000 writes", "a GB read", "a GB to the Internet", "as of", "region"),

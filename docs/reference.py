@@ -16,7 +16,7 @@ from tiering.config.settings import OF_MANAGER, Settings, name_of
 from tiering.config.show import UNSET
 from tiering.config.topics import OF_ARCHIVE, OF_LOGS, SYNONYMS, defaults
 from tiering.endpoint.settings import SETTINGS
-from tiering.metrics.endpoint_series import OF_ENDPOINT
+from tiering.metrics.endpoint_series import OF_ENDPOINT, OF_OWN_LOGS
 from tiering.metrics.series import ALL, NOT_EXPORTED, PROCESS_SERIES, Series
 from tiering.metrics.shipped import alerts
 
@@ -69,6 +69,11 @@ def metrics() -> Iterator[Cells]:
 def endpoint_metrics() -> Iterator[Cells]:
     """Likewise of each series of the endpoint."""
     return _rows(OF_ENDPOINT)
+
+
+def own_endpoint_metrics() -> Iterator[Cells]:
+    """Likewise of each series that an endpoint has besides with log directories of its own."""
+    return _rows(OF_OWN_LOGS)
 
 
 def _rows(all_series: Iterable[Series]) -> Iterator[Cells]:

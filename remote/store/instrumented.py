@@ -34,6 +34,12 @@ class Counted:
     bytes: int = 0
     seconds: float = 0.0
 
+    def plus(self, more: "Counted") -> "Counted":
+        """With what has been asked elsewhere, too."""
+        return Counted(
+            self.calls + more.calls, self.failures + more.failures, self.bytes + more.bytes, self.seconds + more.seconds
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:

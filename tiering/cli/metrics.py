@@ -6,7 +6,7 @@ from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import emit
 from tiering.metrics import series, shipped
-from tiering.metrics.endpoint_series import OF_ENDPOINT
+from tiering.metrics.endpoint_series import OF_ENDPOINT, OF_OWN_LOGS
 
 
 @click.group("metrics")
@@ -19,7 +19,7 @@ def command() -> None:
 @reports_errors
 def list_(output: str) -> Exit | None:
     """List every metric, and the MBean of Kafka that it corresponds to."""
-    emit((series.row(one) for one in dict.fromkeys((*series.ALL, *OF_ENDPOINT))), output)
+    emit((series.row(one) for one in dict.fromkeys((*series.ALL, *OF_ENDPOINT, *OF_OWN_LOGS))), output)
     return None
 
 

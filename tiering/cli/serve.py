@@ -288,21 +288,21 @@ def _serve_own(config: "BrokerServerConfig", own: "Config") -> None:
     kept = "a single node, without an archive" if is_alone else f"a single node, archived in {own.settings.archive_url}"
     with own_dirs(own, os.environ, warn) as dirs:
         say(f"tiering: the log of {', '.join(own.settings.log_dirs)}: {kept}; nothing is replicated")
-        hung = _serve(config, dirs)
+        hung = _serve(config, (dirs, own))
     if dirs.failure is not None:
         raise dirs.failure
     _end(is_hung=hung or dirs.is_hung)
 
 
-def _serve(config: "BrokerServerConfig", dirs: "OwnDirs | None" = None) -> bool:
+def _serve(config: "BrokerServerConfig", own: "tuple[OwnDirs, Config] | None" = None) -> bool:
     """Whether threads wait for something yet."""
     from tiering.endpoint.broker_server import broker_server
 
-    with broker_server(config, warn, None if dirs is None else dirs.tier) as server:
+    with broker_server(config, warn, None if own is None else own[0].tier) as server:
         host, port = server.address
-        with _pages(server):
-            if dirs is not None:
-                dirs.run_in_background(server.stop)
+        with _pages(server) if own is None else _own_pages(server, *own):
+            if own is not None:
+                own[0].run_in_background(server.stop)
             say(f"tiering: {server.topics} topics at {host}:{port}")
             server.serve()
     return bool(server.hung)
@@ -325,6 +325,18 @@ def _pages(server: "BrokerServer") -> Iterator[None]:
 
     with serving_pages(settings, lambda: EndpointView.of(server)) as address:
         say(f"tiering: metrics at http://{address}/metrics")
+        yield
+
+
+@contextmanager
+def _own_pages(server: "BrokerServer", dirs: "OwnDirs", own: "Config") -> Iterator[None]:
+    if server.context.settings[HTTP_ADDRESS] is None and "agent.http.address" not in own.places:
+        yield
+        return
+    from tiering.metrics.own_pages import serving_own_pages  # with Prometheus' client, which takes a moment to load
+
+    with serving_own_pages(server, dirs, own) as addresses:
+        say(f"tiering: metrics at {' and '.join(f'http://{address}/metrics' for address in addresses)}")
         yield
 
 

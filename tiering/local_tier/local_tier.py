@@ -145,17 +145,17 @@ class LocalTier:
 
     def offsets(self, directory: str | None = None) -> dict[TopicPartition, LogOffsets]:
         """The offsets of the logs that are online, of one directory or of all, sorted."""
-        with self._lock:
-            logs = self._logs()
-            return {p: log.offsets for p, log in logs.items() if directory is None or log.folder.path == f"{directory}/{p}"}
+        logs = self.logs()
+        return {p: log.offsets for p, log in logs.items() if directory is None or log.folder.path == f"{directory}/{p}"}
 
-    def _logs(self, topic: str | None = None) -> dict[TopicPartition, UnifiedLog]:
-        """The logs that are online, of one topic or of all."""
+    def logs(self, topic: str | None = None) -> dict[TopicPartition, UnifiedLog]:
+        """The logs that are online, of one topic or of all, sorted."""
         logs: dict[TopicPartition, UnifiedLog] = {}
-        for partition in self._manager.partitions():
-            if topic in (None, partition.topic):
-                with suppress(Offline):  # an append has found out meanwhile that the disk fails
-                    logs[partition] = self._manager.log(partition)
+        with self._lock:
+            for partition in self._manager.partitions():
+                if topic in (None, partition.topic):
+                    with suppress(Offline):  # an append has found out meanwhile that the disk fails
+                        logs[partition] = self._manager.log(partition)
         return logs
 
     def uncleanable(self) -> Mapping[TopicPartition, LogError]:
@@ -245,7 +245,7 @@ class LocalTier:
         with self._lock:
             merged = {**self.topic(name).config, **changes}
             own = {setting: text for setting, text in merged.items() if text is not None}
-            config, logs = config_of(name, self._settings(name), own), self._logs(name)
+            config, logs = config_of(name, self._settings(name), own), self.logs(name)
             refuse_untiering(name, config, logs.values())
             topic = self._starts.kept(self._known, logs).topics[name]
             offsets = topic.log_start_offsets if config.remote_storage_enable else {}
@@ -311,7 +311,7 @@ class LocalTier:
 
     def _keep_starts(self) -> tuple[LogError, ...]:
         """Saves what archives follow of the log start offsets, if they have moved; returns the error."""
-        kept = self._starts.kept(self._known, self._logs())
+        kept = self._starts.kept(self._known, self.logs())
         if kept != self._known:
             try:
                 self._save(kept)
@@ -363,7 +363,7 @@ class LocalTier:
         period_ms = self._manager.config.flush_start_offset_checkpoint_interval_ms
         self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
         paths = (unless_offline(partial(d.disk.real_path, d.path)) for d in self._live())
-        known = self._starts.kept(self._known, self._logs()).used({path for path in paths if path is not None})
+        known = self._starts.kept(self._known, self.logs()).used({path for path in paths if path is not None})
         if known != self._known or not all(directory_files.has(directory, self._known) for directory in self._live()):
             self._save(known)
         self._assign_ids()
@@ -377,7 +377,7 @@ class LocalTier:
 
         Not where only the archive has the log's first records: it was archived without an id, and would not be found by it.
         """
-        for partition, log in self._logs().items():
+        for partition, log in self.logs().items():
             topic, now = self._known.topics.get(partition.topic), log.offsets
             if topic is not None and topic.topic_id is not None and now.log_start >= now.local_log_start:
                 with suppress(Unreadable):

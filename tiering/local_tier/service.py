@@ -8,6 +8,7 @@ from typing import Any, Final
 from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.engine.manager.log_manager import Started
 from local_log.engine.manager.startup import Progress
+from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.local_tier import LocalTier
@@ -20,13 +21,23 @@ PROBLEMS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LogOffsetsRow:
-    """The offsets of one log."""
+    """The offsets of one log; `size` in bytes and `segments` are what is on the disk, `unflushed` the offsets not synced yet."""
 
     partition: TopicPartition
     log_start_offset: int
     local_log_start_offset: int
     high_watermark: int
     log_end_offset: int
+    size: int = 0
+    segments: int = 0
+    unflushed: int = 0
+
+    @classmethod
+    def of(cls, partition: TopicPartition, log: UnifiedLog) -> "LogOffsetsRow":
+        """As the log is now."""
+        now, local = log.offsets, log.local
+        offsets = (now.log_start, now.local_log_start, now.high_watermark.offset, now.end.offset)
+        return cls(partition, *offsets, local.segments.size, len(local.segments), local.unflushed_messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +168,7 @@ class TierService:
             status = self._status
         if status.state != "running":
             return status
-        rows = tuple(
-            LogOffsetsRow(p, now.log_start, now.local_log_start, now.high_watermark.offset, now.end.offset)
-            for p, now in self.tier.offsets().items()
-        )
+        rows = tuple(LogOffsetsRow.of(partition, log) for partition, log in self.tier.logs().items())
         return replace(
             status,
             logs=len(rows),

@@ -12,13 +12,15 @@ QUANTILES: Final = (0.5, 0.95, 0.99, 0.999)
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name="
 _TOPICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 _SESSIONS: Final = "kafka.server:type=FetchSessionCache,name="
+_GROUPS: Final = "kafka.coordinator.group:type=GroupMetadataManager,name=Num"
+_ALL_GROUPS: Final = "kafka.server:type=group-coordinator-metrics,name="
 
 
 def _of(bean: str, text: str, *labels: str) -> Series:
     domain, _, rest = bean.partition(":type=")
     kind, _, name = rest.partition(",name=")
     counter = "_total" if name.endswith("PerSec") else ""
-    words = f"{domain.replace('.', '_')}_{kind}_{name.removesuffix('PerSec')}{counter}".lower()
+    words = f"{domain.replace('.', '_')}_{kind}_{name.removesuffix('PerSec')}{counter}".lower().replace("-", "_")
     beans = [label for label in labels if label != "quantile"]
     return Series(words, text, labels, bean + "".join(f",{label}=…" for label in beans))
 
@@ -55,6 +57,15 @@ SESSIONS: Final = _of(f"{_SESSIONS}NumIncrementalFetchSessions", "Fetch sessions
 SESSION_PARTITIONS: Final = _of(f"{_SESSIONS}NumIncrementalFetchPartitionsCached", "Partitions of all fetch sessions.")
 SESSION_EVICTIONS: Final = _of(f"{_SESSIONS}IncrementalFetchSessionEvictionsPerSec", "Fetch sessions that made room for others.")
 
+GROUPS: Final = _of(f"{_ALL_GROUPS}group-count", "Groups by their protocol: classic or consumer (KIP-848).", "protocol")
+CONSUMER_GROUPS: Final = _of(f"{_ALL_GROUPS}consumer-group-count", "Groups of the consumer protocol by their state.", "state")
+CLASSIC_GROUPS: Final = _of(f"{_GROUPS}Groups", "Groups of the classic protocol.")
+CLASSIC_BY_STATE: Final = {
+    state: _of(f"{_GROUPS}Groups{state}", f"Those that are in the state {state}.")
+    for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+}
+GROUP_OFFSETS: Final = _of(f"{_GROUPS}Offsets", "Offsets that groups have committed, and that have not expired.")
+
 CONNECTIONS: Final = Series(
     "kafka_server_socket_server_metrics_connection_count",
     "Connections that are open.",
@@ -76,5 +87,16 @@ OF_ENDPOINT: Final = (
     REQUESTS, ERRORS, DENIED, TOTAL_TIME, SEND_TIME, REQUEST_BYTES, BYTES_OUT, FETCHES, FAILED_FETCHES,
     BYTES_IN, MESSAGES_IN, PRODUCES, FAILED_PRODUCES,
     SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, CONNECTIONS, CONNECTIONS_MAX, MEMORY, MEMORY_MAX, START_TIME,
+    GROUPS, CONSUMER_GROUPS, CLASSIC_GROUPS, *CLASSIC_BY_STATE.values(), GROUP_OFFSETS,
     FETCH_BYTES, FETCH_REQUESTS, FETCH_ERRORS,
 )  # fmt: skip
+
+TRANSACTIONS: Final = Series("kafka_tiering_transactions", "Transactional ids by the state of their transaction.", ("state",))
+USABLE_BYTES: Final = Series(
+    "kafka_tiering_log_dir_usable_bytes", "Free bytes of the volume of a log directory of its own.", ("logdirectory",)
+)
+MIN_FREE_BYTES: Final = Series(
+    "kafka_tiering_log_dir_min_free_bytes", "With less free than this, producers are refused: `storage.min.free.bytes`."
+)
+OF_OWN_LOGS: Final = (TRANSACTIONS, USABLE_BYTES, MIN_FREE_BYTES)
+"""What there is besides, together with `series.ALL`, where the endpoint has log directories of its own."""

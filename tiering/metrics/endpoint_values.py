@@ -1,13 +1,18 @@
 """Computes the value of each metric of the endpoint. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from remote.store.instrumented import Counted
 from tiering.endpoint.broker_server import BrokerServer
+from tiering.endpoint.coordinator.describing import CLASSIC, CONSUMER
+from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroupState
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.metrics import ApiMetrics, EndpointMetrics, RequestTimes
 from tiering.endpoint.network.config import SocketServerConfig
+from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 from tiering.endpoint.server_status import ServerStatus
 from tiering.metrics import endpoint_series as of
 from tiering.metrics.series import FETCH_BYTES, FETCH_ERRORS, FETCH_REQUESTS, Series
@@ -25,12 +30,15 @@ class EndpointView:
     started_ms: int
     counted: Mapping[str, Counted]
     """Requests to the archive's store, by verb."""
+    groups: GroupCoordinator
 
     @classmethod
     def of(cls, of: BrokerServer) -> "EndpointView":
         """As it is now."""
         server = of.server
-        return cls(of.context.metrics, of.sessions, server.status, server.config, of.started_ms, of.meter.snapshot())
+        return cls(
+            of.context.metrics, of.sessions, server.status, server.config, of.started_ms, of.meter.snapshot(), of.context.groups
+        )
 
 
 def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
@@ -59,9 +67,24 @@ def endpoint_values(view: EndpointView) -> dict[Series, Samples]:
         of.MEMORY: {(): view.status.memory_bytes},
         of.MEMORY_MAX: {(): view.config.queued_bytes_max},
         of.START_TIME: {(): view.started_ms / 1000},
+        **_of_groups(view.groups),
         FETCH_BYTES: {(): sum(c.bytes for c in reads)},
         FETCH_REQUESTS: {(): sum(c.calls for c in reads)},
         FETCH_ERRORS: {(): sum(c.failures for c in reads)},
+    }
+
+
+def _of_groups(coordinator: GroupCoordinator) -> dict[Series, Samples]:
+    groups = coordinator.list_groups(ListGroupsRequest()).groups
+    types = Counter(one.group_type for one in groups)
+    states = Counter((one.group_type, one.group_state) for one in groups)
+    classic: dict[Series, Samples] = {series: {(): states[CLASSIC, state]} for state, series in of.CLASSIC_BY_STATE.items()}
+    return {
+        **classic,
+        of.GROUPS: {(kind,): types[kind] for kind in (CLASSIC, CONSUMER)},
+        of.CONSUMER_GROUPS: {(state,): states[CONSUMER, state] for state in ConsumerGroupState},
+        of.CLASSIC_GROUPS: {(): types[CLASSIC]},
+        of.GROUP_OFFSETS: {(): coordinator.committed_offsets},
     }
 
 

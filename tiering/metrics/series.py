@@ -1,4 +1,4 @@
-"""Every metric, and the Kafka MBean that it corresponds to (RemoteStorageMetrics, BrokerTopicMetrics, LogCleaner).
+"""Every metric, and the Kafka MBean that it corresponds to (RemoteStorageMetrics, BrokerTopicMetrics, Log, LogCleaner).
 
 Names follow the JMX exporter's rules for Kafka (`lowercaseOutputName`, PerSec meters as `_total`), so existing dashboards and
 alerts for Kafka's tiered storage work. A metric without an MBean is named `kafka_tiering_…`. Where the MBean has a topic, the
@@ -37,6 +37,11 @@ def _cleaner(bean: str, text: str, *labels: str) -> Series:
     kind, _, name = bean.partition(".")
     full = f"kafka.log:type={kind},name={name}{''.join(f',{label}=…' for label in labels)}"
     return Series(f"kafka_log_{kind}_{name}".lower().replace("-", "_"), text, labels, full)
+
+
+def _log(name: str, text: str) -> Series:
+    bean = f"kafka.log:type=Log,name={name},topic=…,partition=…"
+    return Series(f"kafka_log_log_{name.lower()}", text, ("topic", "partition"), bean)
 
 
 def _own(name: str, text: str, *labels: str) -> Series:
@@ -113,6 +118,11 @@ LOG_END: Final = _own("log_end_offset", "Offset after the last record of a log o
 LOCAL_LOG_START: Final = _own(
     "local_log_start_offset", "First offset of a log of our own that is still on the disk.", "topic", "partition"
 )
+LOG_SIZE: Final = _log("Size", "Bytes of the log files of a log of our own that are on the disk.")
+LOG_SEGMENTS: Final = _log("NumLogSegments", "Segments of a log of our own that are on the disk.")
+UNFLUSHED: Final = _own(
+    "unflushed_records", "Offsets of a log of our own that are not synced to the disk yet.", "topic", "partition"
+)
 TIER_MISSING: Final = _own("local_tier_missing_partitions", "Partitions of our own topics without a log in any log directory.")
 TIER_PROBLEMS: Final = _own("local_tier_problems_total", "Errors of background tasks on log directories of our own.")
 TIER_TICK: Final = _own("local_tier_tick_timestamp_seconds", "When the background tasks of log directories of our own last ran.")
@@ -149,7 +159,7 @@ ALL: Final = (
     WAITING, REPLACED, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
     STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
-    OFFLINE_DIRS, LOG_START, LOG_END, LOCAL_LOG_START, TIER_MISSING, TIER_PROBLEMS, TIER_TICK,
+    OFFLINE_DIRS, LOG_START, LOG_END, LOCAL_LOG_START, LOG_SIZE, LOG_SEGMENTS, UNFLUSHED, TIER_MISSING, TIER_PROBLEMS, TIER_TICK,
     CLEANER_RECOPY, CLEANER_TIME, CLEANER_BUFFER, CLEANER_DELAY, CLEANER_DEAD,
     UNCLEANABLE, UNCLEANABLE_BYTES, CLEANER_DIRTY, CLEANER_IDLE,
 )  # fmt: skip

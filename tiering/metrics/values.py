@@ -23,9 +23,7 @@ def values(view: AgentView, counted: Mapping[str, Counted]) -> dict[Series, Samp
     found |= _of_agent(view)
     found |= _of_store(counted)
     if view.local_tier is not None:
-        found |= _of_local_tier(view.local_tier)
-        if view.local_tier.cleaner is not None:
-            found |= _of_cleaner(view.local_tier.cleaner)
+        found |= of_local_tier(view.local_tier)
     return found
 
 
@@ -94,13 +92,18 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
     }
 
 
-def _of_local_tier(tier: TierStatus) -> dict[Series, Samples]:
+def of_local_tier(tier: TierStatus) -> dict[Series, Samples]:
+    """The samples of log directories of our own, which some process has open."""
     offsets = {(now.partition.topic, str(now.partition.partition)): now for now in tier.offsets}
-    return {
+    cleaner = {} if tier.cleaner is None else _of_cleaner(tier.cleaner)
+    return cleaner | {
         of.OFFLINE_DIRS: {(): len(tier.offline)},
         of.LOG_START: {labels: now.log_start_offset for labels, now in offsets.items()},
         of.LOG_END: {labels: now.log_end_offset for labels, now in offsets.items()},
         of.LOCAL_LOG_START: {labels: now.local_log_start_offset for labels, now in offsets.items()},
+        of.LOG_SIZE: {labels: now.size for labels, now in offsets.items()},
+        of.LOG_SEGMENTS: {labels: now.segments for labels, now in offsets.items()},
+        of.UNFLUSHED: {labels: now.unflushed for labels, now in offsets.items()},
         of.TIER_MISSING: {(): len(tier.missing)},
         of.TIER_PROBLEMS: {(): tier.problem_count},
         of.TIER_TICK: dict(_time(tier.ticked_ms)),

@@ -33,6 +33,10 @@ class CommittedOffsets:
         """A group's offsets, in the order of their first commits."""
         return self._stable.get(group, _NOTHING)
 
+    def count(self) -> int:
+        """How many are committed, those of open transactions aside."""
+        return sum(map(len, self._stable.values()))
+
     def is_pending(self, group: str, partition: Partition) -> bool:
         """Whether an open transaction has committed an offset of the partition."""
         return any(partition in offsets.get(group, _NOTHING) for offsets in self._pending.values())

@@ -222,6 +222,12 @@ class GroupCoordinator:
         with self._answering():
             return listed(self._groups.all_groups(), request)
 
+    @property
+    def committed_offsets(self) -> int:
+        """How many offsets all groups have committed."""
+        with self._answering():
+            return self._offsets.offsets.count()
+
     def describe_group(self, group_id: str, version: int) -> DescribedGroup:
         """A group with its members."""
         with self._answering():

@@ -170,7 +170,7 @@ def test_a_loss_is_told_at_once_by_its_partition(tmp_path: Path) -> None:
     assert_fire(tmp_path, series, 3600 + 60, {"KafkaTieringOffsetsLost": [of("one", topic="orders", partition="0")]})
 
 
-def test_an_endpoint_that_is_gone_or_full_or_fails_fetches_is_told(tmp_path: Path) -> None:
+def test_an_endpoint_that_is_gone_or_full_or_fails_is_told(tmp_path: Path) -> None:
     series = agent("agent")
     for instance, connections in (("one", 9_500), ("two", 10)):
         own = f'{{job="gateways",instance="{instance}"'
@@ -180,6 +180,10 @@ def test_an_endpoint_that_is_gone_or_full_or_fails_fetches_is_told(tmp_path: Pat
             f"kafka_tiering_endpoint_connections_max{own}}}": f"10000x{STEPS}",
             f"kafka_server_socket_server_metrics_connection_count{own}}}": f"{connections}x{STEPS}",
             f'kafka_server_brokertopicmetrics_failedfetchrequests_total{own},topic="orders"}}': f"0+1x{STEPS}",
+            f'kafka_server_brokertopicmetrics_failedproducerequests_total{own},topic="clicks"}}': f"0+1x{STEPS}",
+            f'kafka_tiering_log_dir_usable_bytes{own},logdirectory="/logs"}}': f"{connections}x{STEPS}",
+            f"kafka_tiering_log_dir_min_free_bytes{own}}}": f"100x{STEPS}",
+            f"kafka_tiering_local_tier_offline_log_dirs{own}}}": f"{int(instance == 'one')}x{STEPS}",
         }
     broker = 'kafka_server_brokertopicmetrics_failedfetchrequests_total{job="kafka",instance="broker",topic="payments"}'
     series[broker] = f"0+9x{STEPS}"
@@ -187,5 +191,8 @@ def test_an_endpoint_that_is_gone_or_full_or_fails_fetches_is_told(tmp_path: Pat
         "KafkaTieringEndpointGone": [{"job": "gateways", "instance": "two"}],
         "KafkaTieringEndpointConnections": [{"job": "gateways", "instance": "one"}],
         "KafkaTieringEndpointFetchErrors": [{"topic": "orders"}],
+        "KafkaTieringEndpointProduceErrors": [{"topic": "clicks"}],
+        "KafkaTieringEndpointDiskFull": [{"job": "gateways", "instance": "two", "logdirectory": "/logs"}],
+        "KafkaTieringLogDirOffline": [{"job": "gateways", "instance": "one"}],
     }
     assert_fire(tmp_path, series, 13 * 3600, fired)

@@ -41,19 +41,21 @@ STATUS = ServerStatus(3, 4096, 100.0, is_stopping=False)
 
 def view(endpoint: Endpoint, status: ServerStatus = STATUS) -> EndpointView:
     counted = {"get": Counted(5, 1, 500, 0.5), "upload": Counted(3, 2, 900, 1.5)}
-    return EndpointView(endpoint.context.metrics, endpoint.sessions, status, SocketServerConfig(), 1_700_000_000_000, counted)
+    context, started_ms = endpoint.context, 1_700_000_000_000
+    return EndpointView(context.metrics, endpoint.sessions, status, SocketServerConfig(), started_ms, counted, context.groups)
 
 
 def test_names_are_what_the_jmx_exporter_s_rules_make_of_the_beans() -> None:
     assert len({series.name for series in OF_ENDPOINT}) == len(OF_ENDPOINT)
-    pattern = re.compile(r"kafka\.(\w+):type=([\w-]+),name=([\w-]+?)(PerSec)?((?:,\w+=…)*)$")
+    pattern = re.compile(r"kafka\.([\w.]+):type=([\w-]+),name=([\w-]+?)(PerSec)?((?:,\w+=…)*)$")
     for series in OF_ENDPOINT:
         assert re.fullmatch(r"[a-z_]+", series.name)
         assert series.help.endswith(".")
         if series.bean:
             found = pattern.match(series.bean)
             assert found, series.bean
-            name = f"kafka_{found[1]}_{found[2]}_{found[3]}".lower().replace("-", "_") + ("_total" if found[4] else "")
+            words = re.sub(r"[-.]", "_", f"kafka_{found[1]}_{found[2]}_{found[3]}".lower())
+            name = words + ("_total" if found[4] else "")
             assert series.name == name
             assert tuple(re.findall(r",(\w+)=", found[5])) == tuple(label for label in series.labels if label != "quantile")
 

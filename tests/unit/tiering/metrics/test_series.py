@@ -21,17 +21,17 @@ from tiering.lag.copy_lag import Lag
 from tiering.lag.local_log import LogSeen, OldestUnarchived, SegmentSeen
 from tiering.lag.unprotected import TopicRetention
 from tiering.local_tier.service import LogOffsetsRow, TierStatus
-from tiering.metrics.endpoint_series import OF_ENDPOINT
+from tiering.metrics.endpoint_series import OF_ENDPOINT, OF_OWN_LOGS
 from tiering.metrics.exposition import exposition
 from tiering.metrics.series import ALL, LOST, NOT_EXPORTED, PROCESS_SERIES, Series
 from tiering.metrics.shipped import alerts, dashboard, endpoint_dashboard
 from tiering.metrics.values import values
 
-KNOWN = {series.name for series in (*ALL, *OF_ENDPOINT)} | set(PROCESS_SERIES) | {"up"}
+KNOWN = {series.name for series in (*ALL, *OF_ENDPOINT, *OF_OWN_LOGS)} | set(PROCESS_SERIES) | {"up"}
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "error", "operation", "resource", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
-    "unless", "group_left", "partition", "logdirectory", "request",
+    "unless", "group_left", "partition", "logdirectory", "request", "protocol", "state",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
 SERVER = "kafka.server:"
@@ -62,6 +62,7 @@ def view() -> AgentView:
     lag = Lag(3, 3_000, NOW_MS - 60_000, 1, "reaches past")
     archived = Archived(0, 100, 7, 7_000, 2, 200)
     told = ErrorRecord("Unavailable", "no answer", NOW_MS)
+    own = LogOffsetsRow(orders, 0, 5, 9, 9, 700, 2, 4)
     cleaner = CleanerStatus(uncleanable={"/logs": (2, 500)})
     return AgentView(
         NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, running=2, waiting=5,
@@ -74,7 +75,7 @@ def view() -> AgentView:
         ),
         gone=(PartitionView("/logs", TopicPartition("gone", 0), seen=seen, gone_ms=NOW_MS),),
         counts={"orders": Counts(10, 2, 1, 4, 3), "": Counts(delete_errors=9)},
-        local_tier=TierStatus("running", 1, ticked_ms=NOW_MS, offsets=(LogOffsetsRow(orders, 0, 5, 9, 9),), cleaner=cleaner),
+        local_tier=TierStatus("running", 1, ticked_ms=NOW_MS, offsets=(own,), cleaner=cleaner),
     )  # fmt: skip
 
 
@@ -106,13 +107,22 @@ def test_kafka_s_series_are_what_the_jmx_exporter_s_rules_make_of_the_beans() ->
 
 def test_the_log_cleaner_s_series_are_what_these_rules_make_of_its_beans() -> None:
     bean = re.compile(r"kafka.log:type=(LogCleaner|LogCleanerManager),name=([^,]+)(,logdirectory=…)?$")
-    beans = [series for series in ALL if series.bean and not series.bean.startswith(SERVER)]
+    beans = [series for series in ALL if series.bean.startswith("kafka.log:type=LogCleaner")]
     assert len(beans) == 9
     for series in beans:
         found = bean.match(series.bean)
         assert found
         assert series.name == f"kafka_log_{found[1]}_{found[2]}".lower().replace("-", "_")
         assert series.labels == (("logdirectory",) if found[3] else ())
+
+
+def test_a_log_s_series_are_what_these_rules_make_of_its_beans() -> None:
+    beans = {series.name: series for series in ALL if series.bean.startswith("kafka.log:type=Log,")}
+    assert {name: series.bean for name, series in beans.items()} == {
+        "kafka_log_log_size": "kafka.log:type=Log,name=Size,topic=…,partition=…",
+        "kafka_log_log_numlogsegments": "kafka.log:type=Log,name=NumLogSegments,topic=…,partition=…",
+    }
+    assert {series.labels for series in beans.values()} == {("topic", "partition")}
 
 
 @oracle
@@ -179,7 +189,7 @@ def test_alerts_are_rules_as_prometheus_has_them() -> None:
     """What promtool checks that needs no parser of its language."""
     names = [rule["alert"] for rule in rules()]
     assert len(set(names)) == len(names)
-    labels = {label for series in (*ALL, *OF_ENDPOINT) for label in series.labels} | {"instance", "job", "partition"}
+    labels = {label for series in (*ALL, *OF_ENDPOINT, *OF_OWN_LOGS) for label in series.labels} | {"instance", "job"}
     for rule in rules():
         assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
         assert re.fullmatch(r"\d+[smhd]", rule.get("for", "0s"))
@@ -213,7 +223,7 @@ def test_the_dashboard_names_only_series_that_exist_and_every_one_of_kafka_s_but
 
 def test_the_endpoint_s_dashboard_names_its_series_and_each_of_a_broker_s() -> None:
     named = {name for p in panels(endpoint_dashboard()) for target in p["targets"] for name in names_in(target["expr"])}
-    assert named <= {series.name for series in OF_ENDPOINT}
+    assert named <= {series.name for series in (*OF_ENDPOINT, *OF_OWN_LOGS)}
     left = {series.name for series in OF_ENDPOINT if series.bean} - named
     assert left == {"kafka_server_brokertopicmetrics_remotefetchrequests_total"}
 
