@@ -71,8 +71,8 @@ class Server:
     _is_handling: bool = False
     _moved_s: float = 0
     _delayed: DelayedFetches = field(init=False)
-    _for_archive: dict[int, tuple[float | None, Callable[[], _Found]]] = field(default_factory=dict)
-    """What is to be asked of the archive, by the number of its connection."""
+    _for_thread: dict[Id, tuple[float | None, Callable[[], _Found]]] = field(default_factory=dict)
+    """What is to be asked by a thread, by the number of its connection."""
     _at_once: Context = field(init=False)
     """For answers that may not wait."""
 
@@ -206,9 +206,8 @@ class Server:
         self._is_handling = True
         try:
             for _ in range(AT_ONCE_MAX):
-                if (number := self._core.take_for_archive()) is not None:
-                    assert isinstance(number, int)
-                    self._guarded(number, partial(self._run, number, *self._for_archive.pop(number)))
+                if (number := self._core.take_for_archive()) is not None or (number := self._core.take_for_thread()) is not None:
+                    self._guarded(number, partial(self._run, number, *self._for_thread.pop(number)))
                 elif (again := self._core.take_again()) is not None:
                     self._guarded(again, partial(self._handle_again, again))
                 elif (taken := self._core.take_request()) is not None:
@@ -249,13 +248,15 @@ class Server:
         self._answered(number, None, found)
 
     def _submit(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
+        self._for_thread[number] = deadline, ask
         if isinstance(ask, OfArchive):
             self._core.asks_archive(number)
-            self._for_archive[number] = deadline, ask
-        else:
-            self._run(number, deadline, ask)
+        elif self._core.asks_thread(number):
+            self._run(number, *self._for_thread.pop(number))
 
-    def _run(self, number: int, deadline: float | None, ask: Callable[[], _Found]) -> None:
+    def _run(self, number: Id, deadline: float | None, ask: Callable[[], _Found]) -> None:
+        assert isinstance(number, int)
+
         def work() -> None:
             self._loop.call_soon_threadsafe(self._answered, number, deadline, result_of(ask))
 
@@ -386,4 +387,4 @@ class Server:
         channel.transport.socket.close()
         del self._channels[channel.number]
         self._delayed.remove(channel.number)
-        self._for_archive.pop(channel.number, None)
+        self._for_thread.pop(channel.number, None)

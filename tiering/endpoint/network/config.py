@@ -42,7 +42,13 @@ class SocketServerConfig:
     """
 
     archive_threads: int = 10
-    """`remote.log.reader.threads`: so many more are answered at a time that ask an archive, and as many that take long."""
+    """`remote.log.reader.threads`: so many more are answered at a time that ask an archive.
+
+    And so many requests of one API may take long, each on a thread, before further ones of it wait until these are answered.
+    """
+
+    long_max: int = 100
+    """So many requests of all APIs may take long before they hold up others."""
 
     connections_max: int = 10_000
     """`max.connections`: further ones are closed at once."""
@@ -103,4 +109,4 @@ class SocketServerConfig:
     @property
     def threads(self) -> int:
         """One for each request that may be answered at a time."""
-        return self.request_threads + 2 * self.archive_threads
+        return self.request_threads + self.archive_threads + self.long_max

@@ -22,7 +22,10 @@ from tiering.endpoint.network.connection_quotas import ConnectionQuotas
 from tiering.endpoint.network.memory_pool import MemoryPool
 from tiering.endpoint.network.receive import SIZE_BYTES, Receive
 from tiering.endpoint.network.send import Send
+from tiering.endpoint.network.turns import Turns
 from tiering.endpoint.protocol.errors import InvalidRequest
+
+_KIND_BYTES = 2
 
 
 class State(Enum):
@@ -46,6 +49,8 @@ class _Connection:
     is_paused: bool = False
     held: int = 0
     """Bytes of the pool: of the request, or of its answer."""
+    kind: bytes = b""
+    """Of its request, the key of its API: requests of one kind that take long do not hold up others."""
     waiting: int = 0
     """Those of them that are held while the request waits."""
     progressed_ms: int = 0
@@ -64,20 +69,11 @@ class SocketServer:
     _ready: deque[Id] = field(default_factory=deque)
     _again: deque[Id] = field(default_factory=deque)
     """Those whose fetches waited, and are to be answered now."""
-    _handled: set[Id] = field(default_factory=set)
-    """Those whose requests are being answered now, also if they are closed meanwhile; not those whose fetches wait."""
-    _before: set[Id] = field(default_factory=set)
-    """Those of `_handled` that were so already when `look` was last called."""
-    _long: set[Id] = field(default_factory=set)
-    """Those that take long, and are no longer in `_handled`."""
-    _for_archive: deque[Id] = field(default_factory=deque)
-    """Those that wait for their turn to ask the archive."""
-    _at_archive: set[Id] = field(default_factory=set)
-    """Those that ask it now, and are not in `_handled`."""
     _waiting: int = 0
     """Bytes of the pool that requests hold which wait."""
     _arriving: int = 0
     """Bytes that are in no request yet, of all connections."""
+    _turns: Turns = field(init=False)
     _quotas: ConnectionQuotas = field(init=False)
     _pool: MemoryPool = field(init=False)
 
@@ -87,6 +83,7 @@ class SocketServer:
             config.connections_max, config.connections_per_ip_max, config.connections_per_ip_overrides
         )
         self._pool = MemoryPool(self.config.queued_bytes_max)
+        self._turns = Turns(config)
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -152,7 +149,7 @@ class SocketServer:
         """A request of so many bytes came, and is to be answered now by `answered`, as after `take_request`."""
         one = self._active(connection, now_ms)
         one.began_ms, one.state = now_ms, State.HANDLING
-        self._handled.add(connection)
+        self._turns.begin(connection, one.kind)
         self._hold(one, size)
 
     def take_request(self) -> tuple[Id, bytes] | None:
@@ -165,9 +162,10 @@ class SocketServer:
         connection = self._ready.popleft()
         one = self._connections[connection]
         one.state = State.HANDLING
-        self._handled.add(connection)
         before = len(one.receive)
         frame = one.receive.take()
+        one.kind = frame[:_KIND_BYTES]
+        self._turns.begin(connection, one.kind)
         self._arriving -= before - len(one.receive)
         self._hold(one, len(frame) + min(len(frame) * self.config.parsed_ratio, self.config.queued_bytes_max))
         return connection, frame
@@ -177,7 +175,7 @@ class SocketServer:
 
         False if those that wait hold half of the memory: it is to be answered now with what there is.
         """
-        self._end(connection)
+        self._turns.end(connection)
         one = self._connections.get(connection)
         if one is None:
             return False
@@ -193,11 +191,12 @@ class SocketServer:
     def take_again(self) -> Id | None:
         """The request that waited whose turn it is, None if there is none, or as for `take_request`."""
         # What they hold themselves is given back only when they are answered.
-        while self._again and self._pool.used - self._waiting < self._pool.size and self._has_thread:
+        while self._again and self._pool.used - self._waiting < self._pool.size and self._turns.has_thread:
             connection = self._again.popleft()
             if connection in self._connections:
-                self._handled.add(connection)
-                self._waits_no_longer(self._connections[connection])
+                one = self._connections[connection]
+                self._turns.begin(connection, one.kind)
+                self._waits_no_longer(one)
                 return connection
         return None
 
@@ -207,42 +206,31 @@ class SocketServer:
 
     def asks_archive(self, connection: Id) -> None:
         """The request needs the archive, which may take its time: `take_for_archive` gives it when it may ask."""
-        self._end(connection)
-        self._for_archive.append(connection)
+        self._turns.wait_for_archive(connection)
 
     def take_for_archive(self) -> Id | None:
         """The request that may ask the archive now, None if there is none, or as for `take_request`."""
-        while self._for_archive and self._pool.has_room and len(self._at_archive) < self.config.archive_threads:
-            connection = self._for_archive.popleft()
-            if connection in self._connections:
-                self._at_archive.add(connection)
-                return connection
-        return None
+        return self._turns.next_for_archive(self._connections) if self._pool.has_room else None
+
+    def asks_thread(self, connection: Id) -> bool:
+        """The request needs a thread: whether it may have one now. If not, `take_for_thread` gives it when it may."""
+        return not self._turns.wait_for_thread(connection)
+
+    def take_for_thread(self) -> Id | None:
+        """The request that may have a thread after all, None if there is none, or as for `take_request`."""
+        return self._turns.next_for_thread(self._connections) if self._pool.has_room else None
 
     def look(self) -> None:
         """To be called at intervals: what takes longer than one of them, as with a store that hangs, holds up others no more."""
-        for connection in self._before:
-            if len(self._long) < self.config.archive_threads:
-                self._handled.remove(connection)
-                self._long.add(connection)
-        self._before = set(self._handled)
-
-    def _end(self, connection: Id) -> None:
-        """Nobody is busy with its request any more."""
-        for busy in (self._handled, self._before, self._long, self._at_archive):
-            busy.discard(connection)
+        self._turns.look()
 
     @property
     def _may_begin(self) -> bool:
-        return self._pool.has_room and self._has_thread
-
-    @property
-    def _has_thread(self) -> bool:
-        return len(self._handled) < self.config.request_threads
+        return self._pool.has_room and self._turns.has_thread
 
     def answered(self, connection: Id, parts: Iterable[Buffer | FileRange]) -> Send | None:
         """The answer to the connection's request, to be sent; None if the connection is closed meanwhile."""
-        self._end(connection)
+        self._turns.end(connection)
         one = self._connections.get(connection)
         if one is None:
             return None
@@ -273,7 +261,7 @@ class SocketServer:
 
     def refuse(self, connection: Id, reason: str) -> list[Action]:
         """Closes a connection whose request has no answer."""
-        self._end(connection)
+        self._turns.end(connection)
         return self._close(connection, reason)
 
     def closed(self, connection: Id) -> None:

@@ -1,6 +1,7 @@
 """Fetches that wait for records and members that wait for others: when they are answered, and that they hold up nobody."""
 
 import socket
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -116,6 +117,32 @@ def test_stopping_closes_what_waits(endpoint: Endpoint) -> None:
     assert waiting.recv(1) == b""
     idle.close()
     waiting.close()
+
+
+def test_any_number_of_requests_that_hang_hold_up_no_others(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+
+    def answer(frame: bytes, *_: object) -> object:
+        def by_thread() -> list[bytes]:
+            if frame[:2] == b"\0\2":
+                assert goes_on.wait(20)
+            return [frame]
+
+        return by_thread
+
+    monkeypatch.setattr("tiering.endpoint.server.handle_at_once", answer)
+    limits = {"request_threads": 2, "archive_threads": 2}
+    with served(endpoint, **limits) as address, ExitStack() as clients, connected(address) as other:
+        hanging = [clients.enter_context(connected(address)) for _ in range(20)]
+        for number, client in enumerate(hanging):
+            client.sendall(b"\0\0\0\x03\0\2" + bytes([number]))
+        other.settimeout(5)
+        for _ in range(3):
+            other.sendall(b"\0\0\0\x02\0\3")
+            assert other.recv(2) == b"\0\3"
+        hanging.pop().close()
+        goes_on.set()
+        assert [client.recv(3)[2] for client in hanging] == list(range(19))
 
 
 def join(client_id: str = "test") -> bytes:

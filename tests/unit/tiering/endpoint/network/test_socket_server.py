@@ -199,6 +199,27 @@ def test_requests_that_ask_the_archive_have_turns_of_their_own():
     assert answer(at)[0] == 5
 
 
+def test_further_requests_of_a_kind_that_takes_long_wait_for_those_before_them():
+    at = server(*"abcdefg", request_threads=2, archive_threads=2)
+    slow, fast = b"\0\2", b"\0\3"
+    for number in range(6):
+        at.received(number, frame(slow if number != 4 else fast), 0)
+    assert [at.take_request()[0] for _ in range(2)] == [0, 1]
+    assert at.asks_thread(0)
+    assert at.asks_thread(1)
+    at.look()
+    at.look()
+    for number in (2, 3, 4, 5):
+        assert at.take_request()[0] == number
+        assert at.asks_thread(number) == (number == 4)
+    assert at.take_for_thread() is None
+    at.closed(2)
+    assert at.answered(1, (b"!",))
+    assert [at.take_for_thread() for _ in range(2)] == [3, None], "the other thread is busy"
+    assert at.answered(4, (b"!",))
+    assert [at.take_for_thread() for _ in range(2)] == [5, None]
+
+
 def test_requests_that_take_long_hold_up_so_many_at_most():
     at = server(*"abcde", request_threads=2, archive_threads=2)
     for number in range(5):
