@@ -25,6 +25,7 @@ from local_log.formats.header_layout import (
     MESSAGE_TIMESTAMP_AT,
 )
 from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels.constants import BAD_LENGTH, DONE
 from local_log.formats.messages.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
@@ -143,9 +144,9 @@ def scan_file(
         batches, stop, status = scan_any(buffer, end - start)
         if len(batches):
             yield Scanned(start, buffer, batches)
-        if status == kernels.BAD_LENGTH:
+        if status == BAD_LENGTH:
             raise Corrupt("a batch's size is below that of the smallest message", file=file, position=start + stop)
-        if status == kernels.DONE:
+        if status == DONE:
             return
         size = window if len(batches) else size * 2
         start += stop

@@ -88,8 +88,10 @@ def shared() -> Forking:
 
 
 def _serve(address: str) -> None:
+    from local_log.formats.record_batch.columns import warm_up
     from tiering.cli import _VERBS
 
+    warm_up()
     for verb in _VERBS:
         import_module(f"tiering.cli.{verb.replace('-', '_')}")
     if find_spec("pyspark"):

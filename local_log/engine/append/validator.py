@@ -37,7 +37,7 @@ from local_log.formats.header_layout import (
     MAGIC,
     TRANSACTIONAL,
 )
-from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels import constants
 from local_log.formats.kernels import validate as check_kernels
 from local_log.formats.messages.magic_0_1 import as_int64
 from local_log.formats.primitives import Buffer
@@ -53,11 +53,11 @@ _OTHER_MAGIC = max(check_kernels.NO_KEY, check_kernels.TIME_OUT_OF_RANGE, check_
 _NO_ROOM = np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
 _KNOWN_BITS = CODEC | APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _PROBLEM = {
-    kernels.BAD_VARINT: "a varint does not end where its record ends",
-    kernels.RECORD_PAST_BATCH: "it is longer than what is left of its batch",
-    kernels.FIELD_PAST_RECORD: "a key, value or header is longer than what is left of it",
-    kernels.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
-    kernels.BAD_HEADER_COUNT: "it claims more headers than it has bytes for",
+    constants.BAD_VARINT: "a varint does not end where its record ends",
+    constants.RECORD_PAST_BATCH: "it is longer than what is left of its batch",
+    constants.FIELD_PAST_RECORD: "a key, value or header is longer than what is left of it",
+    constants.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
+    constants.BAD_HEADER_COUNT: "it claims more headers than it has bytes for",
 }
 
 
@@ -210,8 +210,8 @@ def _fault_of(held: HeldMessage, batch: MemoryBatch, now_ms: int, rules: Rules) 
     if not rules.is_append_time and held.timestamp != NO_TIMESTAMP:
         age = as_int64(now_ms - held.timestamp)
         is_out = age > rules.before_max_ms or as_int64(-age) > rules.after_max_ms
-        return check_kernels.TIME_OUT_OF_RANGE if is_out else kernels.DONE
-    return check_kernels.TIME_OF_APPEND if batch.magic > 0 and batch.is_append_time else kernels.DONE
+        return check_kernels.TIME_OUT_OF_RANGE if is_out else constants.DONE
+    return check_kernels.TIME_OF_APPEND if batch.magic > 0 and batch.is_append_time else constants.DONE
 
 
 def _new_batch(batch: MemoryBatch, first_offset: int, codec: int, now_ms: int, rules: Rules, leader_epoch: int) -> NewBatch:

@@ -1,28 +1,23 @@
 """The compiled loops that decode the records of batches to columns. See `kernels.scan` for the rules of such code."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from local_log.formats.kernels.scan import (
+from local_log.formats.kernels.constants import (
     BAD_HEADER_COUNT,
     BAD_VARINT,
+    BLOCK_BYTES,
     BYTES_LEFT_OVER,
     DONE,
     FIELD_PAST_RECORD,
     RECORD_PAST_BATCH,
-    copy,
-    long_varint,
+    STEP_BYTES,
 )
-
-BLOCK_BYTES: Final = 64
-"""Bytes are copied in blocks of this size, so a destination needs as many spare bytes at its end."""
-
-STEP_BYTES: Final = 1 << 18
-"""The decoder prefetches the bytes that the checksum reads next, this far ahead."""
+from local_log.formats.kernels.scan import copy, long_varint
 
 _0, _1, _2, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 7, 63, 127, 128))
 _STEP, _CACHE_LINE, _BLOCK = np.uint64(STEP_BYTES), np.uint64(64), np.uint64(BLOCK_BYTES)

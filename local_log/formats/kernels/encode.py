@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels.scan import DONE, copy
+from local_log.formats.kernels.constants import DONE
+from local_log.formats.kernels.scan import copy
 
 OFFSET_NOT_GROWN: Final = 1
 OFFSET_TOO_FAR: Final = 2

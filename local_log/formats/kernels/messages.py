@@ -13,7 +13,8 @@ from local_log.formats.header_layout import (
     MESSAGE_SIZE_MIN,
     MESSAGE_TIMESTAMP_AT,
 )
-from local_log.formats.kernels.scan import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN, copy, uint32
+from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN
+from local_log.formats.kernels.scan import copy, uint32
 
 _0, _1, _2, _3, _4, _8, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 16, 24))
 _SIZE_AT, _MAGIC_AT, _TIMESTAMP_AT, _HEADER = (

@@ -5,7 +5,7 @@ So every constant below is a `np.uint64`; mixed with a signed one, numba would c
 Each kernel returns a status instead of raising: 0 is success, another number is the first error.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -21,17 +21,7 @@ from local_log.formats.header_layout import (
     MESSAGE_ATTRIBUTES_AT,
     MESSAGE_SIZE_MIN,
 )
-
-DONE: Final = 0
-TORN: Final = 1
-BAD_LENGTH: Final = 2
-BAD_MAGIC: Final = 3
-BAD_VARINT: Final = 4
-RECORD_PAST_BATCH: Final = 5
-FIELD_PAST_RECORD: Final = 6
-BYTES_LEFT_OVER: Final = 7
-BAD_HEADER_COUNT: Final = 8
-ROOM: Final = 9
+from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC, DONE, ROOM, TORN
 
 _0, _1, _2, _3, _7, _127, _128 = (np.uint64(n) for n in (0, 1, 2, 3, 7, 127, 128))
 _LENGTH_AT, _MAGIC_AT, _OVERHEAD, _HEADER = (np.uint64(n) for n in (LENGTH_AT, MAGIC_AT, LOG_OVERHEAD, BATCH_HEADER_BYTES))

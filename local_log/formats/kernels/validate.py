@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels.scan import (
+from local_log.formats.kernels.constants import (
     BAD_HEADER_COUNT,
     BAD_VARINT,
     BYTES_LEFT_OVER,
     DONE,
     FIELD_PAST_RECORD,
     RECORD_PAST_BATCH,
-    long_varint,
 )
+from local_log.formats.kernels.scan import long_varint
 
 NO_KEY: Final = 1
 TIME_OUT_OF_RANGE: Final = 2

@@ -25,8 +25,7 @@ from local_log.formats.header_layout import (
     MESSAGE_CRC_AT,
     MESSAGE_HEADER,
 )
-from local_log.formats.kernels import messages as message_kernels
-from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN
 from local_log.formats.messages.magic_0_1 import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
@@ -48,10 +47,10 @@ _HEADER = np.dtype(
 """The header fields of a batch of magic 2, for messages. A wrapper's last offset delta has no limit, so it is int64."""
 
 _PROBLEM = {
-    kernels.TORN: "a message set ends within a message",
-    kernels.BAD_LENGTH: "a message's size is below that of an empty message or above 2^31-1",
-    kernels.BAD_MAGIC: "an inner message is not of magic 0 or 1",
-    kernels.FIELD_PAST_RECORD: "a key or value is longer than what is left of its message",
+    TORN: "a message set ends within a message",
+    BAD_LENGTH: "a message's size is below that of an empty message or above 2^31-1",
+    BAD_MAGIC: "an inner message is not of magic 0 or 1",
+    FIELD_PAST_RECORD: "a key or value is longer than what is left of its message",
 }
 
 
@@ -64,7 +63,7 @@ def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MA
     """
     data = np.frombuffer(buffer, np.uint8)
     status, positions, messages, stop = _walk(data, pos, batches_max)
-    if not len(positions) and status in (kernels.BAD_LENGTH, kernels.BAD_MAGIC) and not _is_preallocated(buffer, stop):
+    if not len(positions) and status in (BAD_LENGTH, BAD_MAGIC) and not _is_preallocated(buffer, stop):
         raise Corrupt(_PROBLEM[status], position=stop)
     batches = Batches(positions, _headers(messages))
     for row in np.flatnonzero(batches.codec).tolist():
@@ -101,9 +100,11 @@ def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTH
 
 
 def _walk(data: Any, pos: int, messages_max: int) -> tuple[int, Any, Any, int]:
+    from local_log.formats.kernels.messages import walk_messages
+
     room = min(messages_max, max(1, (len(data) - pos) // MESSAGE_BYTES_MIN))
     positions, messages = np.empty(room, np.uint64), np.empty((room, MESSAGE_BYTES_MIN), np.uint8)
-    status, n, stop = message_kernels.walk_messages(data, pos, len(data), positions, messages)
+    status, n, stop = walk_messages(data, pos, len(data), positions, messages)
     return int(status), positions[:n], messages[:n].view(MESSAGE_HEADER)[:, 0], int(stop)
 
 
@@ -141,7 +142,7 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
     wrapper, _ = read_message(buffer, int(batches.positions[row]))
     inner_set = np.frombuffer(held_set(wrapper), np.uint8)
     status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
-    if status not in (kernels.DONE, kernels.TORN):  # as in Kafka, an incomplete last message is ignored
+    if status not in (DONE, TORN):  # as in Kafka, an incomplete last message is ignored
         raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
     if not len(inner):
         raise Corrupt("a compressed message without inner messages")
@@ -167,19 +168,21 @@ def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
 
 def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
     """Decodes message sets in `data`."""
+    from local_log.formats.kernels import messages as kernels
+
     counts = batches.count.astype(np.uint64)
     rows, size = int(counts.sum()), int((ends - starts).sum())
     offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
     messages_at, messages_end = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
     keys, values = Binary.make(rows, size, wanted=want.key), Binary.make(rows, size, wanted=want.value)
-    status, failed, key_bytes, value_bytes, null_keys, null_values = message_kernels.decode_messages(
+    status, failed, key_bytes, value_bytes, null_keys, null_values = kernels.decode_messages(
         data, starts, ends, counts, np.ascontiguousarray(batches.base_offset),
         batches.timestamp_type == TimestampType.LOG_APPEND_TIME, np.ascontiguousarray(batches.max_timestamp),
         want.key, want.value,
         offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid,
         messages_at, messages_end,
     )  # fmt: skip
-    if status != kernels.DONE:
+    if status != DONE:
         raise Corrupt(_PROBLEM[status], position=int(batches.positions[failed]))
     _check_inner_crcs(data, messages_at, messages_end, offsets, batches)
     columns: dict[str, Any] = {}

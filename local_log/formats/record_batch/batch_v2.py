@@ -23,7 +23,7 @@ from local_log.formats.header_layout import (
     MAGIC_AT,
     TRANSACTIONAL,
 )
-from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
 
@@ -32,8 +32,8 @@ BATCHES_MAX = 1 << 16
 
 _NATIVE = BATCH_HEADER.newbyteorder("=")
 _SCAN_PROBLEM = {
-    kernels.BAD_LENGTH: f"batch length is below the {BATCH_SIZE_MIN} bytes of an empty batch or above 2^31-1",
-    kernels.BAD_MAGIC: "the batch is not of magic 2",
+    BAD_LENGTH: f"batch length is below the {BATCH_SIZE_MIN} bytes of an empty batch or above 2^31-1",
+    BAD_MAGIC: "the batch is not of magic 2",
 }
 
 Column = Any
@@ -169,7 +169,9 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     room = min(batches_max, max(1, (len(data) - pos) // BATCH_HEADER_BYTES))
     positions = np.empty(room, np.uint64)
     headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
-    status, n, stop = kernels.walk(data, pos, len(data), positions, headers)
+    from local_log.formats.kernels.scan import walk
+
+    status, n, stop = walk(data, pos, len(data), positions, headers)
     if status in _SCAN_PROBLEM and n == 0:  # the batches before an invalid one first; the next scan raises
         raise Corrupt(_SCAN_PROBLEM[status], position=int(stop))
     return Batches(positions[:n], headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)), int(stop)

@@ -11,9 +11,7 @@ import pyarrow as pa
 from local_log.errors import Corrupt
 from local_log.formats.compression import Inflater
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
-from local_log.formats.kernels import decode as record_kernels
-from local_log.formats.kernels import inflate_lz4 as lz4_kernel
-from local_log.formats.kernels import scan as kernels
+from local_log.formats.kernels import constants
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs
@@ -35,11 +33,11 @@ _SMALL_FRAMES_MIN = 4
 _NO_PAIRS = pa.array([], HEADERS_TYPE.value_type)
 _RECORD_BYTES_MIN = np.uint64(RECORD_BYTES_MIN)
 _PROBLEM = {
-    kernels.BAD_VARINT: "a varint does not end where its record ends",
-    kernels.RECORD_PAST_BATCH: "a record is longer than what is left of its batch",
-    kernels.FIELD_PAST_RECORD: "a key, value or header is longer than what is left of its record",
-    kernels.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
-    kernels.BAD_HEADER_COUNT: "a record claims more headers than it has bytes for",
+    constants.BAD_VARINT: "a varint does not end where its record ends",
+    constants.RECORD_PAST_BATCH: "a record is longer than what is left of its batch",
+    constants.FIELD_PAST_RECORD: "a key, value or header is longer than what is left of its record",
+    constants.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
+    constants.BAD_HEADER_COUNT: "a record claims more headers than it has bytes for",
 }
 
 
@@ -120,10 +118,12 @@ def _decode_compressed(buffer: Buffer, batches: Batches, want: Projection) -> It
 
 def _inflated_run(data: Any, first: int, codecs: Any, starts: Any, ends: Any) -> tuple[int, tuple[Any, Any, Any]]:
     """The row after the small lz4 batches from `first` on, and their sections: their bytes, and the start and end of each."""
+    from local_log.formats.kernels.inflate_lz4 import INFLATED_BYTES_MAX, inflate_frames
+
     rows = len(starts)
-    size = max(lz4_kernel.INFLATED_BYTES_MAX, min((rows - first) * lz4_kernel.INFLATED_BYTES_MAX, INFLATED_GROUP_BYTES))
+    size = max(INFLATED_BYTES_MAX, min((rows - first) * INFLATED_BYTES_MAX, INFLATED_GROUP_BYTES))
     out, out_starts, out_ends = np.empty(size, np.uint8), np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-    last = int(lz4_kernel.inflate_frames(data, first, codecs, starts, ends, out_starts, out_ends, out))
+    last = int(inflate_frames(data, first, codecs, starts, ends, out_starts, out_ends, out))
     return last, (out, out_starts[first:last], out_ends[first:last])
 
 
@@ -243,15 +243,17 @@ class _Group:
 
     def add(self, run: Run, starts: Any, ends: Any) -> None:
         """Decodes the batches up to the run's last row, with sections `[starts, ends)` of the run's bytes. Raises Corrupt."""
+        from local_log.formats.kernels.decode import decode_records
+
         last, data = run
-        status, at, row, key_bytes, value_bytes, null_keys, null_values, headers = record_kernels.decode_records(
+        status, at, row, key_bytes, value_bytes, null_keys, null_values, headers = decode_records(
             self._at, last, self._row, self._key_bytes, self._value_bytes,
             data, starts, ends, self._counts, self._base_offsets, self._base_timestamps, self._append_timestamps,
             self._want.key, self._want.value, self._want.headers,
             self._offsets, self._timestamps, self._keys.ends, self._keys.data, self._keys.valid,
             self._values.ends, self._values.data, self._values.valid, self._headers_at, self._headers_end,
         )  # fmt: skip
-        if status != kernels.DONE:
+        if status != constants.DONE:
             raise Corrupt(_PROBLEM[status], position=int(self._batches.positions[at]))
         self._at, self._row, self._key_bytes, self._value_bytes = at, row, key_bytes, value_bytes
         self._key_nulls += null_keys
@@ -288,12 +290,12 @@ def no_headers(rows: int) -> Any:
 
 
 def _steps(sizes: Any) -> Iterator[int]:
-    """The ends of consecutive groups of batches of about `kernels.decode.STEP_BYTES` each."""
+    """The ends of consecutive groups of batches of about STEP_BYTES each."""
     ends = np.cumsum(sizes, dtype=np.int64)
     row = 0
     while row < len(ends):
         before = int(ends[row - 1]) if row else 0
-        row = max(row + 1, int(np.searchsorted(ends, before + record_kernels.STEP_BYTES, side="right")))
+        row = max(row + 1, int(np.searchsorted(ends, before + constants.STEP_BYTES, side="right")))
         yield row
 
 
@@ -308,7 +310,7 @@ class Binary:
     @classmethod
     def make(cls, rows: int, size: int, *, wanted: bool) -> "Binary":
         """Buffers for a number of values with `size` bytes in total; empty for a column that is not wanted."""
-        rows, size = (rows, size + record_kernels.BLOCK_BYTES) if wanted else (0, 0)
+        rows, size = (rows, size + constants.BLOCK_BYTES) if wanted else (0, 0)
         ends = np.empty(rows + 1, np.int32)
         ends[0] = 0
         return cls(ends, _memory(size), np.ones(rows, np.uint8))
@@ -338,13 +340,15 @@ def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches
     list_ends = np.zeros(rows + 1, np.int32)
     size = int((end - at).sum())
     keys, values = Binary.make(int(count), size, wanted=True), Binary.make(int(count), size, wanted=True)
+    from local_log.formats.kernels.decode import decode_headers
+
     row = header = key_bytes = value_bytes = nulls = 0
     for last, data in read:
-        status, row, header, key_bytes, value_bytes, null_values = record_kernels.decode_headers(
+        status, row, header, key_bytes, value_bytes, null_values = decode_headers(
             row, last, header, key_bytes, value_bytes,
             data, at, end, list_ends, keys.ends, keys.data, values.ends, values.data, values.valid,
         )  # fmt: skip
-        if status != kernels.DONE:
+        if status != constants.DONE:
             b = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
             raise Corrupt(_PROBLEM[status], position=int(batches.positions[b]))
         nulls += null_values
@@ -355,4 +359,5 @@ def _headers(read: list[tuple[int, Any]], at: Any, end: Any, count: int, batches
 
 
 def warm_up() -> None:
-    """Compiles the kernels, or loads them from the cache, so that the first real call does not wait. The import does it all."""
+    """Compiles the kernels, or loads them from the cache, so that the first real call does not wait, nor what forks later."""
+    from local_log.formats.kernels import decode, inflate_lz4, messages, scan  # noqa: F401  # the import does it all

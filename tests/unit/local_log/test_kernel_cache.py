@@ -10,7 +10,7 @@ from local_log.kernel_cache import kernel_sources
 
 ROOT = Path(__file__).parents[3]
 BESIDE = "local_log/formats/kernels/__pycache__"
-MANY, FEW = "local_log.formats.record_batch.columns", "local_log.formats.kernels.scan"
+MANY, FEW = "local_log.formats.kernels.decode", "local_log.formats.kernels.scan"
 """Modules that compile kernels which are inlined into each other, in seconds, and two small ones."""
 
 

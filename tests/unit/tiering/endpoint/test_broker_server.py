@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +30,8 @@ from tiering.endpoint.settings import DEFAULTS, HTTP_ADDRESS
 from tiering.machine import open_store
 
 T = TypeVar("T")
+LOADED_LATER = {"numba", "boto3", "fsspec", "prometheus_client", "local_log.engine.manager", "tiering.agent"}
+"""What takes its time to load, and what an endpoint that reads needs for its first fetch, or not at all."""
 
 
 def config(archive: Path, port: int = 0) -> BrokerServerConfig:
@@ -38,6 +42,13 @@ def config(archive: Path, port: int = 0) -> BrokerServerConfig:
 
 def registrations(archive: Path) -> list[str]:
     return [meta.key for meta in open_store(str(archive)).list(BROKERS)]
+
+
+def test_an_endpoint_that_reads_is_ready_before_it_loads_what_it_does_not_need_for_that() -> None:
+    code = "import sys, tiering.endpoint.broker_server; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "tiering.endpoint.server" in loaded
+    assert not LOADED_LATER.intersection(loaded)
 
 
 def test_a_broker_that_fails_before_it_serves_tells_the_others_that_it_has_left(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""What kernels return and which sizes they work with, apart from them: numba takes a third of a second to load.
+
+Whoever calls a kernel imports it where it is called, so that a command that reads no batch does without.
+"""
+
+from typing import Final
+
+DONE: Final = 0
+TORN: Final = 1
+BAD_LENGTH: Final = 2
+BAD_MAGIC: Final = 3
+BAD_VARINT: Final = 4
+RECORD_PAST_BATCH: Final = 5
+FIELD_PAST_RECORD: Final = 6
+BYTES_LEFT_OVER: Final = 7
+BAD_HEADER_COUNT: Final = 8
+ROOM: Final = 9
+"""The statuses. DONE is success, another is the first error."""
+
+BLOCK_BYTES: Final = 64
+"""Bytes are copied in blocks of this size, so a destination needs as many spare bytes at its end."""
+
+STEP_BYTES: Final = 1 << 18
+"""The decoder prefetches the bytes that the checksum reads next, this far ahead."""
