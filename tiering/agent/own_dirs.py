@@ -5,15 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from remote.clock import Clock, stopwatch
-from tiering.agent.wiring import Built, alone, build, own_tier
+from tiering.agent.own_tier import own_tier
 from tiering.config.config import Config
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.opening import make_folders
 from tiering.local_tier.service import TierService
 from tiering.local_tier.topics import TIERED
 from tiering.machine import CLOCK
+
+if TYPE_CHECKING:  # the agent is loaded only if there is an archive
+    from tiering.agent.wiring import Built
 
 PROGRESS_MS = 5_000
 """How often it is said how far a recovery is."""
@@ -24,7 +28,7 @@ class OwnDirs:
     """The service of the directories, which runs, and the agent that archives them, None without an archive."""
 
     service: TierService
-    agent: Built | None = None
+    agent: "Built | None" = None
     failures: list[BaseException] = field(default_factory=list)
     """Why the agent ended by itself."""
     _threads: list[Thread] = field(default_factory=list)
@@ -52,7 +56,7 @@ class OwnDirs:
             thread.start()
             self._threads.append(thread)
 
-    def _archive(self, agent: Built, on_failure: Callable[[], None]) -> None:
+    def _archive(self, agent: "Built", on_failure: Callable[[], None]) -> None:
         try:
             agent.agent.run()
         except BaseException as e:  # else the thread would end, and nothing more would be archived
@@ -86,6 +90,8 @@ def own_dirs(config: Config, environment: Mapping[str, str], say: Callable[[str]
         with _running(OwnDirs(service), say) as dirs:
             yield dirs
         return
+    from tiering.agent.wiring import alone, build
+
     with alone(config):
         built = build(config, environment, report)
         assert built.tier is not None

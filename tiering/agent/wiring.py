@@ -26,6 +26,7 @@ from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.http.guard import Guard
 from tiering.agent.memory import MemoryFile
 from tiering.agent.opening import Opening
+from tiering.agent.own_tier import own_tier
 from tiering.agent.schedule import Backoff
 from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.tasks.copy import CopyTask
@@ -40,8 +41,7 @@ from tiering.agent.workers import Threads
 from tiering.cluster import Cluster
 from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
-from tiering.config.settings import manager_config
-from tiering.local_tier.opening import local_tier, make_folders, own_log_dirs
+from tiering.local_tier.opening import make_folders, own_log_dirs
 from tiering.local_tier.own_topics import OwnTopics
 from tiering.local_tier.service import TierService
 from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
@@ -148,19 +148,6 @@ def alone(config: Config) -> AbstractContextManager[None]:
     if config.settings.own_log_dirs:
         make_folders(config.settings.log_dirs)
     return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
-
-
-def own_tier(
-    config: Config, report: Callable[[str], None], log_settings: Callable[[str], Mapping[str, str]] | None = None
-) -> TierService | None:
-    """The local tier of a configuration, not started yet; None if its log directories are a broker's. Raises Invalid.
-
-    `log_settings` are those of a topic's logs, by default those of the configuration.
-    """
-    if not config.settings.own_log_dirs:
-        return None
-    tier = local_tier(manager_config(config.settings), log_settings or config.log_settings, config.settings.deletion_policies)
-    return TierService(tier, CLOCK.now_ms, report)
 
 
 def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:

@@ -156,7 +156,7 @@ def describe(
 @contextmanager
 def _owned(given: Given) -> Iterator["LocalTier"]:
     """The local tier of the directories, which have to be there. What is wrong with its logs is printed."""
-    from tiering.agent.wiring import own_tier
+    from tiering.agent.own_tier import own_tier
     from tiering.machine import local_disk
 
     config_file, overrides, own_log_dir = given

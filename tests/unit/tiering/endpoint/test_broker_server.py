@@ -30,7 +30,7 @@ from tiering.endpoint.settings import DEFAULTS, HTTP_ADDRESS
 from tiering.machine import open_store
 
 T = TypeVar("T")
-LOADED_LATER = {"numba", "boto3", "fsspec", "prometheus_client", "local_log.engine.manager", "tiering.agent"}
+LOADED_LATER = {"numba", "boto3", "fsspec", "prometheus_client", "pyarrow.compute", "local_log.engine.manager", "tiering.agent"}
 """What takes its time to load, and what an endpoint that reads needs for its first fetch, or not at all."""
 
 
