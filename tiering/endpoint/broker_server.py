@@ -15,6 +15,7 @@ from remote.read.shared_reads import SharedReads
 from remote.read.window_cache import WindowCache
 from remote.store.instrumented import Meter
 from tiering.endpoint.apis.context import CLUSTER_ID, Context
+from tiering.endpoint.appends.free_room import CoordinatorsRoom
 from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authentication.opening import open_listener
 from tiering.endpoint.authorization.opening import open_acls
@@ -36,7 +37,14 @@ from tiering.endpoint.reads import Reads
 from tiering.endpoint.reports import Reports
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.server import Server
-from tiering.endpoint.settings import CHUNK_CACHE_SIZE, FETCH_SESSION_SLOTS, NODE_ID, WRITE_CACHING, Settings
+from tiering.endpoint.settings import (
+    CHUNK_CACHE_SIZE,
+    FETCH_SESSION_SLOTS,
+    NODE_ID,
+    STORAGE_MIN_FREE_BYTES,
+    WRITE_CACHING,
+    Settings,
+)
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.endpoint.transport import listen
@@ -130,7 +138,7 @@ def broker_server(  # what it opens, in order, reads best in one place
     threads = {"request": network.threads + OWN_THREADS, "topics": 1, "read-ahead": READ_AHEAD_THREADS, "sync": 1}
     hung = list[str]()
     with (
-        _offsets_log(config.offsets_dir, local_tier, group_config, reports) as offsets,
+        _offsets_log(config, local_tier, group_config, reports) as offsets,
         pools(threads, CLOCK, hung) as (pool, background, ahead, sync),
     ):
         tiers = _tiers(config, ahead, meter, say, looks=local_tier is None)
@@ -169,17 +177,17 @@ def _listening(config: BrokerServerConfig) -> socket.socket:
 
 
 def _offsets_log(
-    folder: str | None, tier: "LocalTier | None", config: GroupCoordinatorConfig, report: Reports
+    server: BrokerServerConfig, tier: "LocalTier | None", config: GroupCoordinatorConfig, report: Reports
 ) -> "AbstractContextManager[OffsetsLog | None]":
     if tier is not None:
         from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
 
-        return nullcontext(OffsetsTopic.of(tier, config))
-    if folder is None:
+        return nullcontext(OffsetsTopic.of(tier, config, _room(server.settings)))
+    if server.offsets_dir is None:
         return nullcontext()
     from tiering.endpoint.coordinator.opening import offsets_topic  # the engine that writes is loaded only if it is needed
 
-    return offsets_topic(folder, config, report)
+    return offsets_topic(server.offsets_dir, config, report)
 
 
 def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: Reports) -> Logs:
@@ -194,7 +202,12 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
 def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:
     from tiering.endpoint.transactions.opening import open_transactions
 
-    return open_transactions(tier, TransactionConfig.of(settings, tier.transaction_max_timeout_ms), groups, CLOCK, report)
+    config = TransactionConfig.of(settings, tier.transaction_max_timeout_ms)
+    return open_transactions(tier, config, groups, CLOCK, report, _room(settings))
+
+
+def _room(settings: Settings) -> CoordinatorsRoom:
+    return CoordinatorsRoom(settings[STORAGE_MIN_FREE_BYTES], CLOCK)
 
 
 def _cluster_id(tiers: Tiers, tier: "LocalTier | None") -> str:

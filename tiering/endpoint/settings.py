@@ -141,8 +141,8 @@ STORAGE_MIN_FREE_BYTES: Final = long_setting(
     "storage.min.free.bytes",
     128 << 20,
     0,
-    "With less room than this on its volume a log directory takes no more records, and is still read. Redpanda's name, not a "
-    "setting of Kafka.",
+    "With less room than this on its volume a log directory takes no more records, and with less than half of it nothing else "
+    "either; it is still read. Redpanda's name, not a setting of Kafka.",
 )
 NUM_PARTITIONS: Final = int_setting(
     "num.partitions", 1, 1, "Partitions of a new topic, where it is created without their number."

@@ -6,6 +6,7 @@ The client that asked is told that there is no such topic, as by a broker, and a
 from local_log.errors import Invalid, LogError
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context, unknown_topic
+from tiering.endpoint.apis.own_logs import check_room
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.request_context import RequestContext
@@ -25,6 +26,7 @@ def create_if_allowed(name: str, request_context: RequestContext, context: Conte
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if name not in INTERNAL_TOPICS:  # whose coordinators create them
         try:
+            check_room(context)
             tier.create_topic(name, settings[NUM_PARTITIONS])
         except Invalid:
             pass  # it is no name of a topic, too much like another one, or another client was faster

@@ -6,7 +6,7 @@ from local_log.errors import LogError
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import COORDINATORS_TOPICS, Context
 from tiering.endpoint.apis.create_topics import problem_of_brokers
-from tiering.endpoint.apis.own_logs import own_tier, refusal_code
+from tiering.endpoint.apis.own_logs import check_room, own_tier, refusal_code
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.create_partitions import (
@@ -66,6 +66,7 @@ def _made(topic: CreatePartitionsTopic, context: Context, *, validate_only: bool
         if validate_only:
             more_partitions(topic.name, tier.topic(topic.name), topic.count)
         else:
+            check_room(context)
             tier.create_partitions(topic.name, topic.count)
     except LogError as e:
         return refusal_code(e, f"topic {topic.name} gets no more partitions", context), str(e)

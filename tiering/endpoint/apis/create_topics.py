@@ -8,7 +8,7 @@ from local_log.formats.filenames import CLUSTER_METADATA_TOPIC
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import Context
-from tiering.endpoint.apis.own_logs import config_with, is_known_broker, own_tier, refusal_code
+from tiering.endpoint.apis.own_logs import check_room, config_with, is_known_broker, own_tier, refusal_code
 from tiering.endpoint.apis.topic_configs import topic_configs
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -64,6 +64,7 @@ def _created(topic: CreatableTopic, context: Context, *, shows: bool, validate_o
         if validate_only:
             more_partitions(name, None, count)
         else:
+            check_room(context)
             topic_id = tier.create_topic(name, count, own).topic_id or ZERO_TOPIC_ID
         return _result(name, topic_id, count, own, context, shows=shows)
     except LogError as e:

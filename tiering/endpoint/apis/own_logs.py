@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from local_log.engine.config import LogConfig
 from local_log.errors import LogError
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.appends.free_room import check_room_for_topics
 from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
+from tiering.endpoint.settings import STORAGE_MIN_FREE_BYTES
 from tiering.local_tier.errors import InvalidPartitions, InvalidTopic, InvalidTopicConfig, TopicExists, UnknownTopicOrPartition
 from tiering.local_tier.topics import config_of
 
@@ -29,6 +31,11 @@ def refusal_code(error: LogError, what: str, context: Context) -> ErrorCode:
         return ErrorCode(error.code)
     context.report(f"{what}: {error}")
     return ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def check_room(context: Context) -> None:
+    """Raises Unreadable where there is no room for the files of a new topic."""
+    check_room_for_topics(context.logs.directories(), context.settings[STORAGE_MIN_FREE_BYTES])
 
 
 def config_with(name: str, own: Mapping[str, str], tier: "LocalTier") -> LogConfig:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from local_log.engine.errors import CorruptMessage, MessageTooLarge, RecordListTooLarge, Refused
-from local_log.errors import Invalid, LogError, Unreadable
+from local_log.errors import Invalid, LogError
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.primitives import INT32_MAX, Buffer
@@ -224,12 +224,7 @@ class _Appends:
 
     def _check_room(self, log: "UnifiedLog", size: int) -> None:
         context = self._context
-        kept = context.settings[STORAGE_MIN_FREE_BYTES]
-        if not context.room.take(log, size, kept, context.clock.now_ms()):
-            raise Unreadable(
-                f"{log.folder.path}: its volume has less than {kept} bytes free (storage.min.free.bytes), so nothing is "
-                "appended; free some space there"
-            )
+        context.room.check(log, size, context.settings[STORAGE_MIN_FREE_BYTES], context.clock.now_ms())
 
     def _verification(self, partition: TopicPartition, log: "UnifiedLog", records: Buffer) -> "Verification | None":
         """What a transaction's first batch needs. Raises TransactionError, Refused."""

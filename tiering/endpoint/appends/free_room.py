@@ -1,10 +1,16 @@
-"""Refuses appends before a volume is full: a log directory whose disk fails can no longer be read, either."""
+"""Refuses appends before a volume is full: a log directory whose disk fails can no longer be read, either.
+
+Producers are refused first. Groups, transactions and new topics may use half of what is kept free.
+"""
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from local_log.disk import parent_of
+from local_log.disk import Disk, parent_of
+from local_log.errors import Unreadable
+from remote.clock import Clock
 
 if TYPE_CHECKING:
     from local_log.engine.unified_log import UnifiedLog
@@ -31,3 +37,34 @@ class FreeRoom:
             is_room = left >= size
             self._left[directory] = left - size if is_room else left, looked_ms
         return is_room
+
+    def check(self, log: "UnifiedLog", size: int, kept_bytes: int, now_ms: int) -> None:
+        """Raises Unreadable if so many bytes may not be appended, or if nobody can say."""
+        if not self.take(log, size, kept_bytes, now_ms):
+            raise _full(log.folder.path, kept_bytes, "nothing is appended")
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorsRoom:
+    """For the records of coordinators, of which half of `min_free_bytes` is kept free."""
+
+    min_free_bytes: int
+    clock: Clock
+    _room: FreeRoom = field(default_factory=FreeRoom)
+
+    def __call__(self, log: "UnifiedLog", size: int) -> None:
+        """Raises Unreadable if so many bytes may not be appended."""
+        self._room.check(log, size, self.min_free_bytes // 2, self.clock.now_ms())
+
+
+def check_room_for_topics(directories: Iterable[tuple[str, Disk | None]], min_free_bytes: int) -> None:
+    """Raises Unreadable where there is no room for the files of a new topic."""
+    for path, disk in directories:
+        if disk is not None and disk.space(path).usable < min_free_bytes // 2:
+            raise _full(path, min_free_bytes // 2, "no topic is created")
+
+
+def _full(path: str, kept_bytes: int, so: str) -> Unreadable:
+    return Unreadable(
+        f"{path}: its volume has less than {kept_bytes} bytes free (storage.min.free.bytes), so {so}; free some space there"
+    )

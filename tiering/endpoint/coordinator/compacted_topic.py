@@ -1,6 +1,6 @@
 """A topic of a coordinator in a log directory of its own: compacted, each record in one of its partitions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,14 @@ _LOAD_BYTES: Final = 5 << 20
 """`offsets.load.buffer.size`, `transaction.state.log.load.buffer.size`."""
 
 
+ChecksRoom = Callable[[UnifiedLog, int], None]
+"""Raises Unreadable if so many bytes may not be appended to a log."""
+
+
+def always(log: UnifiedLog, size: int) -> None:
+    """Whatever room there is."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactedTopic:
     """The topic in a local tier that has started."""
@@ -30,16 +38,19 @@ class CompactedTopic:
     tier: LocalTier
     name: str
     partitions: int
+    check_room: ChecksRoom = always
 
     @classmethod
-    def of(cls, tier: LocalTier, name: str, partitions: int, settings: Mapping[str, str]) -> "CompactedTopic":
+    def of(
+        cls, tier: LocalTier, name: str, partitions: int, settings: Mapping[str, str], check_room: ChecksRoom = always
+    ) -> "CompactedTopic":
         """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
         topic = tier.topics().get(name)
         if topic is None:
             topic = tier.create_topic(name, partitions, {"cleanup.policy": "compact", **settings})
         if topic.partitions != tuple(range(len(topic.partitions))):
             raise Invalid(f"{', '.join(tier.directories)} has only some partitions of {name}: bring back the others")
-        return cls(tier, name, len(topic.partitions))
+        return cls(tier, name, len(topic.partitions), check_room)
 
     def append(
         self,
@@ -63,6 +74,7 @@ class CompactedTopic:
             # Each batch has sequence number 0, as Kafka's coordinators write: nobody compares them.
             new = NewBatch(0, producer_id=producer[0], producer_epoch=producer[1], base_sequence=0, is_transactional=True)
         batch = write_batch(new, pa.RecordBatch.from_pylist(rows, schema=RECORDS))
+        self.check_room(log, len(batch))
         epoch = log.epochs.latest_epoch or 0
         return log.append_as_leader(batch, epoch, Origin.COORDINATOR, verification=verification).first_offset
 

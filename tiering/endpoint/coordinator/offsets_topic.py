@@ -6,7 +6,7 @@ A real broker that is started on the directory goes on with these groups, and th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tiering.endpoint.coordinator.compacted_topic import CompactedTopic
+from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, CompactedTopic, always
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.offsets_log import NAME, EndOfTransaction, Loaded, TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.records import Record
@@ -20,10 +20,10 @@ class OffsetsTopic:
     topic: CompactedTopic
 
     @classmethod
-    def of(cls, tier: LocalTier, config: GroupCoordinatorConfig) -> "OffsetsTopic":
+    def of(cls, tier: LocalTier, config: GroupCoordinatorConfig, check_room: ChecksRoom = always) -> "OffsetsTopic":
         """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
         settings = {"compression.type": "producer", "segment.bytes": str(config.offsets_topic_segment_bytes)}
-        return cls(CompactedTopic.of(tier, NAME, config.offsets_topic_partitions, settings))
+        return cls(CompactedTopic.of(tier, NAME, config.offsets_topic_partitions, settings, check_room))
 
     @property
     def partitions(self) -> int:

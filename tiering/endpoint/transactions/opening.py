@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from local_log.errors import LogError
 from remote.clock import Clock
+from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, always
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.markers import Markers
@@ -14,11 +15,16 @@ from tiering.local_tier.local_tier import LocalTier
 
 
 def open_transactions(
-    tier: LocalTier, config: TransactionConfig, groups: GroupCoordinator, clock: Clock, report: Callable[[str], object]
+    tier: LocalTier,
+    config: TransactionConfig,
+    groups: GroupCoordinator,
+    clock: Clock,
+    report: Callable[[str], object],
+    check_room: ChecksRoom = always,
 ) -> TransactionCoordinator:
     """With what the topic has; transactions whose outcome is decided end now. `groups` have been loaded. Raises LogError."""
     tier.verify_transactions()
-    topic = TransactionsTopic.of(tier, config)
+    topic = TransactionsTopic.of(tier, config, check_room)
     markers = Markers(tier, groups, clock, report, config.syncs)
     ids = ProducerIdManager.of(tier, (*_in_transactions(topic), *_in_logs(tier)))
     coordinator = TransactionCoordinator(config, topic, markers, ids, clock, report)

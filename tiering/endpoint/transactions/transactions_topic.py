@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from local_log.errors import placed
-from tiering.endpoint.coordinator.compacted_topic import CompactedTopic
+from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, CompactedTopic, always
 from tiering.endpoint.coordinator.offsets_log import Loaded, partition_for
 from tiering.endpoint.coordinator.records import Record, in_batches
 from tiering.endpoint.transactions.config import TransactionConfig
@@ -29,10 +29,10 @@ class TransactionsTopic:
     syncs: bool = False
 
     @classmethod
-    def of(cls, tier: LocalTier, config: TransactionConfig) -> "TransactionsTopic":
+    def of(cls, tier: LocalTier, config: TransactionConfig, check_room: ChecksRoom = always) -> "TransactionsTopic":
         """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
         settings = {"compression.type": "uncompressed", "segment.bytes": str(config.state_segment_bytes)}
-        return cls(CompactedTopic.of(tier, NAME, config.state_partitions, settings), config.syncs)
+        return cls(CompactedTopic.of(tier, NAME, config.state_partitions, settings, check_room), config.syncs)
 
     def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
         """Appends a record of a transactional id. Raises LogError."""

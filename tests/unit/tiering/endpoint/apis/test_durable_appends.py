@@ -14,10 +14,18 @@ from writing_endpoint import WritingEndpoint
 from local_log.disk import Space
 from local_log.errors import Unreadable
 from tiering.endpoint.apis.kafka_apis import Later
-from tiering.endpoint.appends.free_room import LOOKED_MS_MAX
+from tiering.endpoint.appends.free_room import LOOKED_MS_MAX, CoordinatorsRoom
 from tiering.endpoint.appends.group_commit import GroupCommit
-from tiering.endpoint.protocol.api_keys import PRODUCE
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
+from tiering.endpoint.coordinator.records import Record
+from tiering.endpoint.own_logs import OwnLogs
+from tiering.endpoint.protocol.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, METADATA, PRODUCE
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from tiering.endpoint.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tiering.local_tier.reads import TierReads
 
 ONE = batch_of("a", time=T0)
 SYNCED = "sync /a/orders-0/00000000000000000000.log"
@@ -156,6 +164,37 @@ def test_a_volume_without_room_takes_nothing_and_is_read(endpoint: WritingEndpoi
     assert endpoint.tier.offline == ()
     volume.usable = kept + len(ONE)
     assert sent(endpoint) == 0
+
+
+def test_groups_and_new_topics_have_half_of_what_producers_leave_free(endpoint: WritingEndpoint) -> None:
+    half = 64 << 20
+    volume = FullDisk(endpoint, half)
+    endpoint.context = replace(endpoint.context, logs=OwnLogs(TierReads(endpoint.tier, None), endpoint.host.disk))
+    room = CoordinatorsRoom(2 * half, endpoint.clock)
+    groups = OffsetsTopic.of(endpoint.tier, GroupCoordinatorConfig(offsets_topic_partitions=1), room)
+    with pytest.raises(Unreadable, match=r"__consumer_offsets-0: its volume has less than 67108864 bytes free"):
+        groups.append("readers", [Record(b"key", b"value")], T0)
+    assert create(endpoint, "few") == 0
+    volume.usable -= 1
+    assert create(endpoint, "more") == more_partitions(endpoint, "orders") == ErrorCode.KAFKA_STORAGE_ERROR
+    assert endpoint.ask(METADATA, 9, MetadataRequest(topics=(MetadataRequestTopic(name="other"),))).topics[0].error_code
+    assert {"orders", "few"} <= set(endpoint.tier.topics()), "one that a client looks up is not created, either"
+    assert not {"more", "other"} & set(endpoint.tier.topics())
+    assert "other cannot be created" in endpoint.said[-1]
+    volume.usable = half + (1 << 20)
+    endpoint.clock.now += LOOKED_MS_MAX
+    assert groups.append("readers", [Record(b"key", b"value")], T0) == 0
+    assert endpoint.tier.offline == ()
+
+
+def create(endpoint: WritingEndpoint, name: str) -> int:
+    request = CreateTopicsRequest(topics=(CreatableTopic(name, 1, 1),))
+    return int(endpoint.ask(CREATE_TOPICS, 7, request).topics[0].error_code)
+
+
+def more_partitions(endpoint: WritingEndpoint, name: str) -> int:
+    request = CreatePartitionsRequest(topics=(CreatePartitionsTopic(name, 9, None),))
+    return int(endpoint.ask(CREATE_PARTITIONS, 3, request).results[0].error_code)
 
 
 def test_a_volume_is_looked_at_again_after_a_while_since_others_write_to_it(endpoint: WritingEndpoint) -> None:
