@@ -99,14 +99,25 @@ class UnifiedLog(LogWithOffsets):
                 return one
         return self._append_as_leader(records, leader_epoch, origin, transaction_version, verification)
 
-    def _append_one_as_leader(self, records: Buffer, leader_epoch: int) -> AppendInfo | None:
-        with self.lock:
+    def append_at_once(self, records: Buffer, leader_epoch: int) -> AppendInfo | None:
+        """Appends a client's batch as `append_as_leader`, without waiting for another thread, a new segment or a sync.
+
+        None, without any change, if it would have to wait, or if the batch is none that `leader_fast_path` takes.
+        """
+        return self._append_one_as_leader(records, leader_epoch, may_wait=False)
+
+    def _append_one_as_leader(self, records: Buffer, leader_epoch: int, *, may_wait: bool = True) -> AppendInfo | None:
+        if not self.lock.acquire(may_wait):
+            return None
+        try:
             prepared = prepare_one(
                 records, leader_epoch, self.local.log_end_offset, self.folder.now_ms(), self.folder.config, self.producers
             )
             if prepared is None:
                 return None
             one = self._append_one(prepared, leader_epoch)
+        finally:
+            self.lock.release()
         if one is None:
             return None
         if self._is_awaited():

@@ -1,8 +1,8 @@
 """Who sent a request, and over which connection (Kafka's RequestContext, KafkaPrincipal and SecurityProtocol)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from tiering.endpoint.protocol.requests import RequestHeader
 
@@ -61,6 +61,8 @@ class RequestContext:
 
     header: RequestHeader
     connection: ConnectionContext
+    done: dict[Any, Any] = field(default_factory=dict)
+    """What of the request is done already, where the rest has to wait: it is handled again, and nothing is done twice."""
 
     @property
     def version(self) -> int:

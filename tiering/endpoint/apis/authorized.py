@@ -91,6 +91,7 @@ _GROUP_FAILED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _IDS_SINCE: Final = {OFFSET_COMMIT.key: 10, OFFSET_FETCH.key: 10, PRODUCE.key: 13}
 """The versions since which topics have ids instead of names."""
 _GROUPS_SINCE, _SEVERAL_KEYS_SINCE, _ERROR_SINCE = 8, 4, 2
+_DECIDED: Final = "topics"
 _NO_NODE: Final = -1
 _NO_OFFSET: Final = -1
 
@@ -168,7 +169,10 @@ def _produce(answer: Answer, message: Any, request_context: RequestContext, cont
     refusal = refusal_of(message, request_context, context)
     if refusal is not None:
         return refusal
-    allowed, others = _split(message.topic_data, Operation.WRITE, request_context, context)
+    decided = request_context.done.get(_DECIDED)  # what is denied is told to the audit once
+    if decided is None:
+        decided = request_context.done[_DECIDED] = _split(message.topic_data, Operation.WRITE, request_context, context)
+    allowed, others = decided
     hidden = tuple(refused(one, _TOPIC_FAILED) for one in others)
     found = answer(replace(message, topic_data=allowed), request_context, context)
     return then(found, lambda response: replace(response, responses=(*response.responses, *hidden)))

@@ -8,6 +8,7 @@ from local_log.errors import Corrupt, LogError, Missing, NotFound, OffsetOutOfRa
 from local_log.formats.filenames import is_topic_name
 from remote.clock import Clock
 from remote.read.plan import MissingRange
+from tiering.endpoint.appends.at_once import AppendsAtOnce
 from tiering.endpoint.appends.free_room import FreeRoom
 from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authorization.acl_file import AclFile
@@ -84,6 +85,8 @@ class Context:
     """Syncs what is appended with `acks=all` before it is acknowledged; without it nothing is synced for that."""
     room: FreeRoom = field(default_factory=FreeRoom)
     """How much the volumes of these directories still take."""
+    at_once: AppendsAtOnce = field(default_factory=AppendsAtOnce)
+    """Whether appends may be made where answers may not wait."""
     transactions: TransactionCoordinator | None = None
     """Where there is a local tier."""
     may_wait: bool = True

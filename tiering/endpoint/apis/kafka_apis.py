@@ -49,6 +49,7 @@ from tiering.endpoint.apis.transactions import (
     list_transactions,
     write_txn_markers,
 )
+from tiering.endpoint.appends.at_once import BYTES_MAX
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
@@ -217,17 +218,20 @@ class OfArchive(partial[Any]):
 
 
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
+_PRODUCE_KEY: Final = PRODUCE.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
 _AT_ONCE_PARTITIONS_MAX: Final = 16
 
 
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
-) -> list[Any] | Waits | Throttled | Callable[[], list[Any] | Waits | Throttled | Later]:
-    """The answer to a fetch of a few partitions, if nobody has to be waited for; else a call that waits and gives the answer.
+) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
+    """The answer to a small fetch or append, if nobody has to be waited for; else a call that waits and gives the answer.
 
-    So a small fetch is not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
+    So these are not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
     """
+    if frame[:2] == _PRODUCE_KEY and len(frame) <= BYTES_MAX:
+        return _append_at_once(frame, connection, context)
     if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
         return partial(handle, frame, connection, replace(context, may_wait=True))
     context.look()
@@ -242,14 +246,30 @@ def handle_at_once(
     return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
-def handle(frame: bytes, connection: ConnectionContext, context: Context) -> list[Any] | Waits | Throttled | Later:
-    """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError."""
+def _append_at_once(
+    frame: bytes, connection: ConnectionContext, context: Context
+) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
+    """What of it has to wait is left to the call."""
+    done: dict[Any, Any] = {}
+    try:
+        return handle(frame, connection, context, done)
+    except NotAtHand:
+        return partial(handle, frame, connection, replace(context, may_wait=True), done)
+
+
+def handle(
+    frame: bytes, connection: ConnectionContext, context: Context, done: dict[Any, Any] | None = None
+) -> list[Any] | Waits | Throttled | Later:
+    """The parts of the answer to a request, or that it waits. Raises InvalidRequest, LogError.
+
+    Also NotAtHand, for an append that has to wait and may not: to be handled again with the same `done`.
+    """
     context.look()
     request = read_request(frame, context.elements_max, context.apis)
     if isinstance(request, UnknownApiVersions):
         return unknown_api_versions(request.correlation_id)
     header, message = request.header, request.message
-    request_context = RequestContext(header, connection)
+    request_context = RequestContext(header, connection, {} if done is None else done)
     if header.api is FETCH:
         return _handle_fetch(message, request_context, context)
     response = authorized(_ANSWERS[header.api.key], message, request_context, context)

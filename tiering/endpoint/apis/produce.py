@@ -17,6 +17,7 @@ from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.later import later
 from tiering.endpoint.apis.produced_records import are_transactional, check_records, first_of_transaction
+from tiering.endpoint.appends.at_once import is_short
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.produce import (
@@ -29,6 +30,7 @@ from tiering.endpoint.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import STORAGE_MIN_FREE_BYTES
 from tiering.endpoint.transactions.errors import TransactionError
@@ -58,7 +60,10 @@ _EXPECTED: Final = (CorruptMessage, MessageTooLarge, RecordListTooLarge)
 def produce(
     request: ProduceRequest, request_context: RequestContext, context: Context
 ) -> "ProduceResponse | Future[ProduceResponse]":
-    """Appends to each partition, or says why not. Who asks for no acknowledgement is answered as well: see `handle`."""
+    """Appends to each partition, or says why not. Who asks for no acknowledgement is answered as well: see `handle`.
+
+    Raises NotAtHand where an append has to wait, and may not; those that are `done` then are not made again.
+    """
     tier = context.local_tier
     if tier is None:
         return ProduceResponse(responses=tuple(map(_not_here, request.topic_data)))
@@ -157,23 +162,35 @@ def _refused(number: int, code: ErrorCode, message: str | None = None, log_start
 class _Appends:
     """The appends of one request."""
 
-    __slots__ = ("_context", "_is_admin", "_request", "_tier", "_version", "logs")
+    __slots__ = ("_context", "_done", "_is_admin", "_request", "_tier", "_version", "logs")
 
     def __init__(self, request: ProduceRequest, request_context: RequestContext, context: Context, tier: "LocalTier") -> None:
         self._request, self._context, self._tier = request, context, tier
-        self._version = request_context.version
+        self._version, self._done = request_context.version, request_context.done
         self._is_admin = request_context.client_id == ADMIN_CLIENT_ID
         self.logs: dict[Place, UnifiedLog] = {}
         """Those that were appended to."""
 
     def topic(self, name: str, topic_id: str, partitions: Mapping[int, Buffer]) -> TopicProduceResponse:
-        """The answers for a topic, which is named or has an id."""
+        """The answers for a topic, which is named or has an id. Raises NotAtHand if one has to wait, and may not."""
         known = name if topic_id == ZERO_TOPIC_ID else self._tier.name_of(topic_id)
         if known is None:
             answers = tuple(_refused(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in partitions)
         else:
-            answers = tuple(self._partition(known, (name, topic_id, number), records) for number, records in partitions.items())
+            answers = tuple(self._once(known, (name, topic_id, number), records) for number, records in partitions.items())
         return TopicProduceResponse(name, topic_id, answers)
+
+    def _once(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
+        """The answer for a partition; that of before if the request is handled again."""
+        known = self._done.get(place)
+        if known is None:
+            answer = self._partition(name, place, records)
+            self._done[place] = answer, self.logs.get(place)
+            return answer
+        done: PartitionProduceResponse = known[0]
+        if known[1] is not None:
+            self.logs[place] = known[1]
+        return done
 
     def _partition(self, name: str, place: Place, records: Buffer) -> PartitionProduceResponse:
         number = place[-1]
@@ -199,8 +216,7 @@ class _Appends:
             partition = TopicPartition(name, number)
             log = self._tier.log(partition)
             self._check_room(log, len(records))
-            verification = self._verification(partition, log, records)
-            info = log.append_as_leader(records, log.epochs.latest_epoch or 0, verification=verification)
+            info = self._appended(partition, log, records)
         except TransactionError as e:
             code = told_to_producer(e.code, of_produce(self._version))
             return _refused(number, code, f"the partition cannot be added to the transaction: {e.code.name}")
@@ -221,6 +237,20 @@ class _Appends:
         metrics.produced(name, len(records), _count(info))
         self.logs[place] = log
         return PartitionProduceResponse(number, ErrorCode.NONE, info.first_offset, info.log_append_time, info.log_start_offset)
+
+    def _appended(self, partition: TopicPartition, log: "UnifiedLog", records: Buffer) -> "AppendInfo":
+        """Raises TransactionError, LogError, and NotAtHand."""
+        context, epoch = self._context, log.epochs.latest_epoch or 0
+        if context.may_wait:
+            return log.append_as_leader(records, epoch, verification=self._verification(partition, log, records))
+        began_ms = context.clock.now_ms()
+        if self._request.transactional_id is not None or not (context.at_once.may(began_ms) and is_short(records)):
+            raise NotAtHand
+        info = log.append_at_once(records, epoch)
+        if info is None:
+            raise NotAtHand
+        context.at_once.took(began_ms, context.clock.now_ms())
+        return info
 
     def _check_room(self, log: "UnifiedLog", size: int) -> None:
         context = self._context
