@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from local_log.errors import LogError, OffsetOutOfRange
 from local_log.file_range import size_of
@@ -25,6 +25,7 @@ from tiering.endpoint.apis.context import (
     newest_log_of,
     topic_named,
 )
+from tiering.endpoint.apis.freeing import free
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_sessions.contexts import Answers, FetchContext, IncrementalFetch
@@ -75,6 +76,14 @@ class _Room:
         self.one_at_least = self.one_at_least and not size
 
 
+class _Lists(NamedTuple):
+    """What is found of a request's partitions: those that may be read, the errors of others, and the answers of the first."""
+
+    readable: list[tuple[Wanted, HostedTopic | LogError]]
+    unknown: list[tuple[Wanted, PartitionData]]
+    answers: list[tuple[Wanted, PartitionData]]
+
+
 @dataclass(frozen=True, slots=True)
 class _FetchParams:
     """What a request wants of all its partitions alike (Kafka's FetchParams)."""
@@ -95,10 +104,18 @@ def fetch(
     begun: FetchContext, request: FetchRequest, request_context: RequestContext, context: Context, *, may_wait: bool
 ) -> FetchResponse | None:
     """The answer; None if it has fewer than `min_bytes` and no error, and may wait."""
-    version = request_context.version
+    lists = _Lists([], [], [])
+    try:
+        return _fetch(begun, request, request_context, context, lists, may_wait=may_wait)
+    finally:
+        for items in lists:
+            free(items)
+
+
+def _sort_out(begun: FetchContext, request_context: RequestContext, context: Context, lists: _Lists) -> None:
+    """Finds the partitions that may be read, and those that are not there or not for this client."""
     topics: dict[str, _Hosted] = {}
-    readable: list[tuple[Wanted, HostedTopic | LogError]] = []
-    unknown: list[tuple[Wanted, PartitionData]] = []
+    readable, unknown, _ = lists
     for wanted in begun.wanted:
         name, number = wanted.topic, wanted.asked.partition
         if name is not None and not is_authorized(context, request_context, Operation.READ, ResourceType.TOPIC, name):
@@ -112,12 +129,27 @@ def fetch(
             unknown.append((wanted, _error(wanted.asked, code)))
         else:
             readable.append((wanted, topic))
+
+
+def _fetch(
+    begun: FetchContext,
+    request: FetchRequest,
+    request_context: RequestContext,
+    context: Context,
+    lists: _Lists,
+    *,
+    may_wait: bool,
+) -> FetchResponse | None:
+    version = request_context.version
+    _sort_out(begun, request_context, context, lists)
+    readable, unknown, answers = lists
     if readable and request.isolation_level not in ISOLATION_LEVELS:
         return _refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
     params = _params(request, version)
     bytes_max = min(request.max_bytes, context.settings[FETCH_MAX_BYTES], _quota(request_context, context))
     room = _Room(bytes_max, one_at_least=version >= _MAX_BYTES_SINCE)
-    answers = [(wanted, _partition(topic, wanted, params, room, context)) for wanted, topic in readable]
+    for wanted, topic in readable:
+        answers.append((wanted, _partition(topic, wanted, params, room, context)))
     is_short = room.found < min(request.min_bytes, bytes_max)
     if may_wait and answers and is_short and not any(a.error_code or a.diverging_epoch.epoch >= 0 for _, a in answers):
         return None

@@ -23,6 +23,7 @@ from tiering.endpoint.apis.delete_records import delete_records
 from tiering.endpoint.apis.delete_topics import delete_topics
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator
+from tiering.endpoint.apis.freeing import free
 from tiering.endpoint.apis.group_offsets import offset_commit, offset_delete, offset_fetch
 from tiering.endpoint.apis.groups import (
     delete_groups,
@@ -323,14 +324,21 @@ def answer_fetch(waiting: Waits, context: Context, *, may_wait: bool) -> list[An
     """The parts of the answer to a fetch, or that it waits. Raises InvalidRequest, LogError."""
     if waiting.seen:
         context.look()  # it has waited, perhaps for days, and what its client may read can have changed
-    seen: Mapping[Partition, Log] = {}
+    seen: dict[Partition, Log] = {}
     if may_wait:
         wanted = ((one.topic, one.asked.partition) for one in waiting.begun.wanted if one.topic is not None)
         seen = logs_of(wanted, context.logs.known())
     response = fetch(waiting.begun, waiting.request, waiting.request_context, context, may_wait=may_wait)
+    if response is None and not is_same(seen, waiting.seen):
+        return replace(waiting, seen=seen)
+    free(seen)
     if response is None:
-        return waiting if is_same(seen, waiting.seen) else replace(waiting, seen=seen)
-    return _perhaps_throttled(_written(waiting.request_context.header, response, context.metrics), response)
+        return waiting
+    found = _perhaps_throttled(_written(waiting.request_context.header, response, context.metrics), response)
+    told = [one for topic in response.responses for one in topic.partitions]
+    del response
+    free(told)
+    return found
 
 
 def _perhaps_throttled(parts: list[Any], response: Any) -> list[Any] | Throttled:
