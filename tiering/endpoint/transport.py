@@ -21,6 +21,8 @@ RECEIVE_BYTES = 64 << 10
 BACKLOG = 1024
 SMALL_BYTES = 32 << 10
 """Answers that are best sent by one call."""
+MAPPED_BYTES_MAX = 2 << 20
+"""Answers whose files are best sent from their mappings."""
 TLS_CHUNK_BYTES = 32 << 10
 """Bytes of a file that are read at once to be encrypted."""
 JOINED_BYTES = 16 << 10
@@ -56,8 +58,9 @@ class Transport(Protocol):
 class PlaintextTransport:
     """Bytes as they are.
 
-    Files are mapped, and copied to the socket by the system. That takes less of the processor than `sendfile`, which hands over
-    each page of 4 KiB on its own; files that cannot be mapped are sent by it.
+    Files of an answer of a MiB or so are mapped, and copied to the socket by the system: one call sends all of it, and wakes the
+    client once. `sendfile` copies nothing, but hands over 64 KiB at a time. Larger answers, which take many calls either way, are
+    sent by it, and files that cannot be mapped.
     """
 
     socket: socket.socket
@@ -87,7 +90,7 @@ class PlaintextTransport:
         whole = send.whole(min(bytes_max, SMALL_BYTES))
         if whole is not None:
             return self.socket.sendmsg(whole)
-        sent = self._send_mapped(send, bytes_max)
+        sent = self._send_mapped(send, bytes_max) if send.size <= MAPPED_BYTES_MAX else 0
         if sent:
             return sent
         file = send.next_file(bytes_max)

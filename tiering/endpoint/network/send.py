@@ -14,7 +14,7 @@ BUFFERS_MAX = 64
 class Send:
     """The parts that are left. Ask for the next ones, send some of their bytes, and say how many."""
 
-    __slots__ = ("_parts", "buffered", "left")
+    __slots__ = ("_parts", "buffered", "left", "size")
 
     def __init__(self, parts: Iterable[Buffer | FileRange]) -> None:
         self._parts: deque[memoryview | FileRange] = deque()
@@ -28,6 +28,8 @@ class Send:
                 self._parts.append(part if isinstance(part, FileRange) else memoryview(part))
                 self.left += size
                 self.buffered += 0 if isinstance(part, FileRange) else size
+        self.size = self.left
+        """Bytes of the whole answer."""
 
     def whole(self, bytes_max: int) -> list[Buffer] | None:
         """All that is left, with what is in files read; None if that is more, in too many parts, or in a file that ends sooner.

@@ -1,4 +1,4 @@
-"""Answers from files by sockets: mapped, by sendfile where that cannot be, and never more than the file has."""
+"""Answers from files by sockets: mapped, by sendfile where that cannot be or they are large, and never more than the file has."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from remote.store.folder.store import FolderStore
 from tiering.endpoint.acceptor import Acceptor
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
-from tiering.endpoint.transport import PlaintextTransport
+from tiering.endpoint.transport import MAPPED_BYTES_MAX, PlaintextTransport
 
 DATA = bytes(range(251)) * 400
 
@@ -82,6 +82,17 @@ def test_all_of_an_answer_arrives(
         unmapped(monkeypatch)
     ranges = FileRange(file, 5, 60_000, Source(), None), FileRange(file, 60_005, 40_395, Source(), None)
     assert sent(Send([b"head", *ranges, b"tail"]), *ends, bytes_max) == b"head" + DATA[5:] + b"tail"
+
+
+def test_an_answer_that_takes_many_calls_is_sent_without_being_copied(
+    tmp_path: Path, ends: tuple[PlaintextTransport, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = bytes(range(251)) * (MAPPED_BYTES_MAX // 251)
+    (tmp_path / "large").write_bytes(whole)
+    large = FileRange(OsDisk().open(str(tmp_path / "large")), 0, len(whole), Source(), None)
+    monkeypatch.setattr(FileRange, "mapped", None)  # it is not called, nor when little is left
+    answer = Send([b"head".ljust(MAPPED_BYTES_MAX - len(whole) + 1), large])
+    assert sent(answer, *ends).endswith(whole)
 
 
 def test_a_file_that_has_become_longer_is_mapped_to_its_new_end(file: OpenedFile, tmp_path: Path) -> None:
