@@ -16,6 +16,7 @@ import memory
 import pytest
 import quick
 import strict_s3
+from hypothesis import settings
 from installed_wheel import Installed, shared
 from s3_servers import serving
 
@@ -34,6 +35,9 @@ pytest.register_assert_rewrite(
     "store_promises",
     "validated_batches",
 )
+
+settings.register_profile("of any speed", settings.default, deadline=None)
+settings.load_profile("of any speed")
 
 _bucket_numbers = itertools.count(1)
 

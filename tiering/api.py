@@ -26,13 +26,15 @@ import pyarrow as pa
 
 from local_log.errors import Invalid, LogError, NotFound
 from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
+from local_log.quantities import TIMES, parse_time
 from remote.archive import find_topic
 from remote.manifest.gaps import Gap
+from tiering.machine import CLOCK
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
-Time = int | datetime
-"""Milliseconds since 1970, or a datetime with a time zone."""
+Time = int | datetime | str
+"""Milliseconds since 1970, a datetime with a time zone, or a text such as 2026-11-20T10:00Z or -2h."""
 
 THREADS = 4
 
@@ -245,8 +247,15 @@ def _end(log: TieredLog, offset: int | None, time: Time | None) -> int | None:
 
 
 def _ms(time: Time) -> int:
+    if isinstance(time, str):
+        try:
+            return parse_time(time, CLOCK.now_ms())
+        except ValueError as e:
+            raise Invalid(str(e)) from e
+    if isinstance(time, int):
+        return int(time)
     if not isinstance(time, datetime):
-        return time
+        raise Invalid(f"{time!r} is no time: give {TIMES}, or a datetime with a time zone")
     if time.tzinfo is None:
         raise Invalid(f"{time} has no time zone: give one (tzinfo=UTC), or milliseconds since 1970")
     return -((_EPOCH - time) // timedelta(milliseconds=1))  # rounded up, so that no earlier record is included

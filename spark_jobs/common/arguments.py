@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, ParamSpec, TextIO, cast
 
@@ -19,7 +18,8 @@ from spark_jobs.common.prices import Prices, Table, prices_of, table
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions, parse
 from spark_jobs.source.ranges import Range, resolve
-from tiering.command.options import Number, topic_ids_option
+from tiering.command import quantities
+from tiering.command.options import topic_ids_option
 
 P = ParamSpec("P")
 
@@ -95,13 +95,15 @@ def interval_options(command: Callable[P, Any]) -> Callable[P, Any]:
             metavar="JSON|FILE",
             help="Offsets in the form that --resolve-only prints.",
         ),
-        click.option("--to-timestamp", "to_ms", callback=_moment, metavar="TIME", help="The end of the interval (exclusive)."),
+        click.option(
+            "--to-timestamp", "to_ms", type=quantities.time(), metavar="TIME", help="The exclusive end of the interval."
+        ),
         click.option(
             "--from-timestamp",
             "from_ms",
-            callback=_moment,
+            type=quantities.time(),
             metavar="TIME",
-            help="The start of the interval: ms since 1970 or ISO 8601.",
+            help="The start of the interval: ms since 1970, 2026-11-20T10:00Z or -2h.",
         ),
     ):
         command = option(command)
@@ -121,22 +123,6 @@ def price_options(command: Callable[P, Any]) -> Callable[P, Any]:
         "--storage-class", metavar="NAME", help="The storage class of the archive's objects, such as s3-glacier-ir."
     )
     return file(name(command))
-
-
-def _moment(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Milliseconds since 1970, or a time as ISO 8601 has it; one that names no offset from UTC is UTC."""
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit():
-        return int(Number().convert(value, param, context))
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError as e:
-        raise click.BadParameter(f"{value!r} is not a time; give ms since 1970, or a time such as 2026-11-21T05:00:00Z") from e
-    since_1970 = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    if since_1970.days < 0:
-        raise click.BadParameter(f"{value!r} is before 1970")
-    return since_1970 // timedelta(milliseconds=1)
 
 
 def _offset_ranges(context: click.Context, param: click.Parameter, value: str | None) -> OffsetRanges | None:

@@ -36,7 +36,6 @@ from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.scrub.task import Part, read_part
 from tiering.command.exit_codes import Exit
 from tiering.command.options import (
-    Number,
     archive_option,
     dry_run_option,
     keys_option,
@@ -45,6 +44,7 @@ from tiering.command.options import (
     topic_ids_option,
     topics_option,
 )
+from tiering.command.quantities import size
 from tiering.command.scrub_report import row_of, sampling_options, settings_of, show, verdict
 
 SEGMENTS_MAX = 50_000
@@ -163,10 +163,10 @@ def plan(steps: Iterable[ScrubStep], budget: RequestBudget, task_bytes: int, pri
 @sampling_options
 @click.option(
     "--bytes-per-task",
-    type=Number(1),
+    type=size(),
     default=TASK_BYTES,
     show_default=True,
-    metavar="BYTES",
+    metavar="SIZE",
     help="How many bytes a task reads.",
 )
 @click.option(

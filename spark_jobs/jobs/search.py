@@ -39,6 +39,7 @@ from spark_jobs.search.records import records, rows_of, shortened
 from spark_jobs.search.task import SearchQuery, offset_at
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import NO_IDS, chosen
+from tiering.command import quantities
 from tiering.command.offset_table import Answer, show
 from tiering.command.options import Number, archive_option, dry_run_option, keys_option, options_as, output_option, topics_option
 from tiering.command.output import emit
@@ -89,7 +90,7 @@ def by_time(
 @archive_option(required=True)
 @keys_option()
 @topics_option()
-@click.option("--timestamp", type=Number(), metavar="MS", help="Find the first offset at or after this time.")
+@click.option("--timestamp", type=quantities.time(), metavar="TIME", help="Find the first offset at or after this time.")
 @click.option("--key", metavar="TEXT", help="Find records with this key; see --key-match.")
 @click.option("--key-hex", metavar="HEX", help="The same, as hexadecimal bytes.")
 @click.option(

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from local_log.formats.compression import DEFAULT_LEVELS, LEVELS
 from local_log.formats.record import Codec
+from local_log.quantities import parse_size
 from remote.direct_write.topic import PARTITIONS_MAX
 from spark_jobs.errors import OptionError
 from spark_jobs.options_text import nearest, read_option, unknown
@@ -89,8 +90,8 @@ def parse(options: Mapping[str, str]) -> WriteOptions:
         keys=value("keys", _filled, None),
         codec=codec,
         level=value(f"kafka.compression.{codec.name}.level", lambda text: _level(codec, text), None),
-        batch_bytes=value("kafka.batch.size", _within(1, _BATCH_BYTES_MAX), BATCH_BYTES),
-        segment_bytes=value("kafka.segment.bytes", _within(1 << 20, (1 << 31) - 1), SEGMENT_BYTES),
+        batch_bytes=value("kafka.batch.size", _size_within(1, _BATCH_BYTES_MAX), BATCH_BYTES),
+        segment_bytes=value("kafka.segment.bytes", _size_within(1 << 20, (1 << 31) - 1), SEGMENT_BYTES),
         tasks_to=given.get(TASKS_TO),
     )
 
@@ -118,6 +119,11 @@ def _level(codec: Codec, text: str) -> int | None:
     if level != DEFAULT_LEVELS[codec] and level not in LEVELS[codec]:
         raise ValueError(f"must be {LEVELS[codec][0]} to {LEVELS[codec][-1]}, or {DEFAULT_LEVELS[codec]}")
     return level
+
+
+def _size_within(low: int, high: int) -> Callable[[str], int]:
+    within = _within(low, high)
+    return lambda text: within(str(parse_size(text)))
 
 
 def _within(low: int, high: int) -> Callable[[str], int]:

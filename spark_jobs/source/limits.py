@@ -2,20 +2,20 @@
 
 a word        earliest, latest
 offsets       {"topic":{"0":23,"1":-2}}       -2 is earliest, -1 is latest
-a time        1700000000000                   ms since 1970, for all partitions
-times         {"topic":{"0":1700000000000}}
+a time        1700000000000                   ms since 1970, for all partitions; or 2026-11-20T10:00Z, or -2h
+times         {"topic":{"0":1700000000000}}   or a text for each, as above
 partitions    {"topic":[0,1]}
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from local_log.formats.primitives import INT64_MAX
+from local_log.quantities import parse_time
 from remote.manifest.numbers import whole, within
 from spark_jobs.errors import OptionError
-from spark_jobs.options_text import at_least
 
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -79,22 +79,21 @@ def read_offsets(value: str) -> Offsets:
     return Offsets("", by_partition)
 
 
-def read_time(value: str) -> Times:
+def read_time(value: str, now_ms: int) -> Times:
     """One time. Raises ValueError."""
-    return Times(whole_ms(value))
+    return Times(parse_time(value, now_ms))
 
 
-def read_times(value: str) -> Times:
+def read_times(value: str, now_ms: int) -> Times:
     """Times as JSON. Raises ValueError."""
-    by_partition = read_by_partition(value, f"expected a time for each partition as JSON, such as {_TIMES_FORM}")
+
+    def time(given: Any) -> int:
+        return parse_time(given, now_ms) if isinstance(given, str) else _whole_number(given)
+
+    by_partition = read_by_partition(value, f"expected a time for each partition as JSON, such as {_TIMES_FORM}", time)
     if any(ms < 0 for times in by_partition.values() for ms in times.values()):
         raise ValueError("times are milliseconds since 1970, 0 or more")
     return Times(0, by_partition)
-
-
-def whole_ms(value: str) -> int:
-    """Milliseconds since 1970. Raises ValueError."""
-    return at_least(0, value, "must be milliseconds since 1970, 0 or more")
 
 
 def refuse_word(limit: Limit, word: str) -> None:
@@ -110,12 +109,13 @@ def refuse_word(limit: Limit, word: str) -> None:
                 raise ValueError(f"{topic}-{partition}: {refused} ({word}) cannot stand here in a batch")
 
 
-def read_by_partition(value: str, form: str) -> dict[str, dict[int, int]]:
-    """An integer for each partition of topics. Raises ValueError, with `form` for a value of another form."""
+def read_by_partition(value: str, form: str, number: Callable[[Any], int] | None = None) -> dict[str, dict[int, int]]:
+    """An integer for each partition of topics, which `number` reads. Raises ValueError, with `form` for another form."""
+    read = number or _whole_number
     parsed = _json(value, form)
     if not isinstance(parsed, dict) or not all(isinstance(numbers, dict) for numbers in parsed.values()):
         raise ValueError(form)
-    return {topic: {_partition(p): _whole_number(n) for p, n in numbers.items()} for topic, numbers in parsed.items()}
+    return {topic: {_partition(p): read(n) for p, n in numbers.items()} for topic, numbers in parsed.items()}
 
 
 def read_assigned(value: str) -> dict[str, tuple[int, ...]]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from local_log.quantities import parse_size, parse_time
+from remote.clock import Clock, SystemClock
 from remote.keys import is_topic_id
 from spark_jobs.errors import OptionError
 from spark_jobs.options_text import at_least, nearest, read_option, unknown
@@ -21,7 +23,6 @@ from spark_jobs.source.limits import (
     read_time,
     read_times,
     refuse_word,
-    whole_ms,
 )
 
 T = TypeVar("T")
@@ -134,13 +135,16 @@ class ReadOptions:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:  # 60 lines: one for each option, nothing nested
+def parse(  # 60 lines: one for each option, nothing nested
+    options: Mapping[str, str], *, streaming: bool = False, clock: Clock | None = None
+) -> ReadOptions:
     """Parses the options that Spark passes; their names are case-insensitive. Raises OptionError.
 
     By default a batch reads from earliest to latest, and a stream starts at latest. Options that only streams have must be
-    removed before.
+    removed before. A time such as -2h is before the time of `clock`, the system's unless given.
     """
     given = _named(options)
+    now_ms = (clock or SystemClock()).now_ms()
 
     def value(name: str, read: Callable[[str], T], default: T) -> T:
         return read_option(given, name, read) if name in given else default
@@ -159,8 +163,8 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
             return read_and_check
 
         forms: dict[str, Callable[[str], Limit]] = {
-            f"{end}Timestamp": read_time,
-            f"{end}OffsetsByTimestamp": read_times,
+            f"{end}Timestamp": lambda text: read_time(text, now_ms),
+            f"{end}OffsetsByTimestamp": lambda text: read_times(text, now_ms),
             f"{end}Offsets": read_offsets,
         }
         first = next((name for name in forms if name in given), None)
@@ -188,12 +192,16 @@ def parse(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions
         include_headers=value("includeHeaders", _boolean, False),
         read_committed=value("kafka.isolation.level", lambda v: _one_of(v, *_ISOLATION), _ISOLATION[0]) == _ISOLATION[1],
         as_of_version=value("asOfVersion", _version, None),
-        as_of_timestamp=value("asOfTimestamp", whole_ms, None),
+        as_of_timestamp=value("asOfTimestamp", lambda text: parse_time(text, now_ms), None),
         pushdown=value("pushdown", _boolean, False),
-        bytes_per_split=value("bytesPerSplit", lambda v: at_least(BYTES_PER_SPLIT_MIN, v), BYTES_PER_SPLIT),
+        bytes_per_split=value("bytesPerSplit", _split_bytes, BYTES_PER_SPLIT),
         pin_hours=value("pinHours", _pin_hours, PIN_HOURS),
         topic_ids=value("topicId", lambda v: _topic_ids(v, strategy), {}),
     )
+
+
+def _split_bytes(text: str) -> int:
+    return at_least(BYTES_PER_SPLIT_MIN, str(parse_size(text)))
 
 
 def with_headers(options: Mapping[str, str]) -> bool:

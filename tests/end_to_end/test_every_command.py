@@ -113,6 +113,36 @@ def test_an_option_of_one_name_is_the_same_on_every_command(name: str) -> None:
     assert len(defaults) == 1, "a log is dumped as JSON, since a table of records is cut"
 
 
+QUANTITIES = {
+    "TIME": [
+        ("1795168800000", "1795168800000"),
+        ("2026-11-20T10:00Z", "1795168800000"),
+        ("2026-11-20 12:00+02:00", "1795168800000"),
+    ],
+    "DURATION": [("604800000", "604800000"), ("7d", "604800000"), ("1h30m", "5400000")],
+    "SIZE": [("1048576", "1048576"), ("1MiB", "1048576"), ("2MB", "2000000")],
+    "RATE": [("50000000", "50000000"), ("50MB/s", "50000000"), ("1MiB", "1048576")],
+}
+"""Of each kind of value texts that people write, and the numbers that they stand for."""
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "option"), [(c, n, o) for c, n, o in options() if o.metavar in QUANTITIES], ids=lambda v: str(v)[:40]
+)
+def test_a_quantity_is_taken_as_people_write_it(command: str, name: str, option: click.Option) -> None:
+    context = click.Context(ALL[command])
+    for text, number in QUANTITIES[str(option.metavar)]:
+        assert str(option.process_value(context, text)) == number
+    with pytest.raises(click.BadParameter, match="expected"):
+        option.process_value(context, "7 parsecs")
+
+
+def test_no_option_takes_a_quantity_as_a_number_alone() -> None:
+    """Each is one of the kinds above, by its name or by what its value is called."""
+    named = re.compile(r"-(timestamp|time|ms|bytes|per-second)$")
+    assert [(c, n) for c, n, o in options() if named.search(n) and o.metavar not in QUANTITIES] == []
+
+
 def test_no_reason_is_given_for_what_is_the_same() -> None:
     found = by_name()
     assert {name for name in FORMS if len({o.metavar for _, o in found[name]}) < 2} == set()

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from local_log.formats.list_offsets import EARLIEST, LATEST, TimestampOffset
+from local_log.quantities import parse_time
 from tiering.command.exit_codes import reports_errors
 from tiering.command.offset_table import show, show_segments
 from tiering.command.options import (
@@ -44,7 +45,14 @@ def _time(_context: click.Context, _param: click.Parameter, value: str | None) -
         return value
     if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
         return value  # also beyond 64 bits: no record is as late, which is an answer
-    raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor one of {', '.join(_TIMES)}")
+    return str(_ms(value, ", ".join(_TIMES)))
+
+
+def _ms(value: str, words: str) -> int:
+    try:
+        return parse_time(value, CLOCK.now_ms())
+    except ValueError as e:
+        raise click.BadParameter(f"{e}, or {words}") from e
 
 
 _ENDS = {"latest": LATEST, "earliest": EARLIEST, str(LATEST): LATEST, str(EARLIEST): EARLIEST}
@@ -55,7 +63,7 @@ def _segments_time(_context: click.Context, _param: click.Parameter, value: str 
         return None if value is None else _ENDS[value]
     if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
         return int(value)
-    raise click.BadParameter(f"{value!r} is neither milliseconds since 1970 nor latest or earliest")
+    return _ms(value, "latest or earliest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +92,13 @@ class Options:
     "--time",
     callback=_time,
     metavar="TIME",
-    help=f"Find the offset of this time: milliseconds, or {', '.join(_TIMES)} (latest unless given).",
+    help=f"Find the offset of this time: ms since 1970, 2026-11-20T10:00Z, -2h, or {', '.join(_TIMES)} (latest unless given).",
 )
 @click.option(
     "--segments-before",
     callback=_segments_time,
     metavar="TIME",
-    help="List the base offsets of all segments written by this time, newest first: milliseconds, latest or earliest.",
+    help="List the base offsets of all segments written by this time, newest first; as --time, or latest or earliest.",
 )
 @output_option()
 @reports_errors
@@ -106,7 +114,7 @@ def command(**given: Any) -> None:
     \b
     Examples:
       tiering offsets --archive s3://bucket/kafka --topic orders --time earliest
-      tiering offsets --archive s3://bucket/kafka --topic orders --time 1767225600000
+      tiering offsets --archive s3://bucket/kafka --topic orders --time 2026-01-01T00:00Z
       tiering offsets --archive s3://bucket/kafka --topic orders --segments-before 1767225600000
     """
     options = Options(**given)

@@ -16,6 +16,7 @@ from remote.read.log import ArchivedLog
 from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import ObjectStore
+from tiering.command import quantities
 from tiering.command.completion import folders
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -68,9 +69,9 @@ class Options:
 @click.option(
     "--until-timestamp",
     "until_ms",
-    type=Number(),
-    metavar="MS",
-    help="Restore only records before the first one at or after MS.",
+    type=quantities.time(),
+    metavar="TIME",
+    help="Restore only records before the first one at or after TIME: ms since 1970, 2026-11-20T10:00Z or -2h.",
 )
 @click.option(
     "--topic-id",

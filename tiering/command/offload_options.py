@@ -33,6 +33,7 @@ from tiering.command.options import (
     topics_option,
 )
 from tiering.command.output import say
+from tiering.command.quantities import size
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
 from tiering.losses.gone_logs import GoneLog, partitions_of_others
 from tiering.losses.seen_logs import SeenFile, SeenLog
@@ -135,10 +136,10 @@ _OPTIONS = (
     keys_option(),
     click.option(
         "--chunk-bytes",
-        type=click.IntRange(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
+        type=size(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
         default=CHUNK_BYTES,
         show_default=True,
-        metavar="BYTES",
+        metavar="SIZE",
         help="Size of the chunks that are compressed or encrypted; the smallest amount that a reader fetches.",
     ),
     click.option(

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
 from tiering.command.completion import files, folders
 from tiering.command.output import say
+from tiering.command.quantities import duration, rate
 from tiering.config.shared import KEYS_VARIABLE
 
 P = ParamSpec("P")
@@ -33,7 +34,7 @@ def options_as(kind: type[V]) -> Callable[[Callable[[V], R]], Callable[..., R]]:
 
 
 class Number(click.IntRange):
-    """An integer from `least` on: an offset, a time, a size. Values above `most`, or above 64 bits, are rejected."""
+    """An integer from `least` on: an offset, a number of things. Values above `most`, or above 64 bits, are rejected."""
 
     def __init__(self, least: int = 0, most: int = INT64_MAX) -> None:
         super().__init__(min=least)  # without the maximum, which would make the help text unreadable
@@ -73,8 +74,8 @@ def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
 
 def bytes_per_second_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--bytes-per-second`, the same on every command that moves segments; `open_store` takes it as it is."""
-    text = "Limit of the transfer rate of the archive, both directions together."
-    return click.option("--bytes-per-second", type=Number(1), metavar="BYTES", help=text)
+    text = "Limit of the transfer rate of the archive, both directions together: bytes a second, or such as 50MB/s."
+    return click.option("--bytes-per-second", type=rate(), metavar="RATE", help=text)
 
 
 def log_dir_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -223,8 +224,8 @@ def state_dir_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 
 def waiting_option(name: str, default_ms: int, text: str) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """An option for the ms that something has to wait before it is deleted."""
-    return click.option(name, type=Number(), default=default_ms, show_default=True, metavar="MS", help=text)
+    """An option for how long, in ms, something has to wait before it is deleted."""
+    return click.option(name, type=duration(), default=default_ms, show_default=True, metavar="DURATION", help=text)
 
 
 def dry_run_option(command: Callable[P, Any]) -> Callable[P, Any]:

@@ -1,14 +1,15 @@
 """The configuration: sources in, one frozen value out. Pure: what files and the environment say is handed in."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
 from local_log.errors import Invalid
+from local_log.quantities import number_of
 from tiering.config import topics
-from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem
+from tiering.config.assignment import Assignment, BadConfig, Parsed, Place, Problem, Value
 from tiering.config.names import refusal
 from tiering.config.secrets import REMEDY, holds_a_secret
 from tiering.config.settings import NAMES, OF_MANAGER, Settings, manager_config, read_settings_of
@@ -142,8 +143,15 @@ def _accepted(assignments: Iterable[Assignment]) -> tuple[list[Assignment], list
         elif (a.topics, a.name) in first:
             problems.append(Problem(a.place, f"{a.name}: {first[a.topics, a.name].place} sets it as well; keep one of the two"))
         else:
-            first[a.topics, a.name] = a
+            try:
+                first[a.topics, a.name] = replace(a, value=_numbers(a))
+            except ValueError as e:
+                problems.append(Problem(a.place, str(e)))
     return list(first.values()), problems
+
+
+def _numbers(a: Assignment) -> Value:
+    return number_of(a.name, a.value) if isinstance(a.value, str) else a.value
 
 
 def _of_manager_together(settings: Settings, given: Mapping[str, Assignment]) -> list[Problem]:

@@ -13,6 +13,7 @@ from local_log.cluster.image import CLEANUP_POLICY
 from local_log.engine.config import LogConfig, read_config
 from local_log.engine.settings import Setting, read_settings
 from local_log.errors import Invalid
+from local_log.quantities import number_of
 from tiering.retention.plan import DELETE_DELAY_MS, Policy
 
 DELETE_DELAY = "file.delete.delay.ms"
@@ -50,8 +51,12 @@ def _given(setting: str) -> Given:
     left, equals, text = setting.partition("=")
     topics, colon, name = left.rpartition(":")
     if not equals or (colon and not topics.strip()):
-        raise Invalid(f"{setting}: expected name=value or topics:name=value, such as retention.ms=604800000")
-    return Given(topics.strip() if colon else "*", name.strip(), text.strip())
+        raise Invalid(f"{setting}: expected name=value or topics:name=value, such as retention.ms=7d")
+    try:
+        number = number_of(name.strip(), text.strip())
+    except ValueError as e:
+        raise Invalid(str(e)) from e
+    return Given(topics.strip() if colon else "*", name.strip(), number)
 
 
 def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = False) -> Policy:
