@@ -179,8 +179,11 @@ def _own(options: Options) -> "Config | None":
         NODE_ID.name: options.broker_id,
     }
     named = {text.partition("=")[0].strip(): text for text in options.assignments}  # the last of a name counts
+    for name in ("log.dirs", "archive.url"):
+        if name in named and given[name] is not None:
+            raise click.UsageError(f"{name} is given besides, as {given[name]}: leave it out of -c")
     named |= {name: f"{name}={value}" for name, value in given.items() if value is not None}
-    return whole_config(config_file(), tuple(named.values()))
+    return whole_config(config_file(), tuple(named.values()), "-c")
 
 
 def _refuse_contradictions(options: Options, own: "Config | None") -> None:

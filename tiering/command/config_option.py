@@ -107,14 +107,14 @@ def whole_config_options(command: Callable[P, Any]) -> Callable[P, Any]:
     return click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
-def whole_config(file: str | None, overrides: tuple[str, ...]) -> "Config":
-    """The configuration by these and the environment. Raises UsageError with all that is wrong with it."""
+def whole_config(file: str | None, overrides: tuple[str, ...], option: str = "--override") -> "Config":
+    """The configuration by these, which `option` gives, and the environment. Raises UsageError with all that is wrong with it."""
     from tiering.config.assignment import BadConfig
     from tiering.config.load import load_config
     from tiering.machine import local_disk
 
     try:
-        return load_config(file, os.environ, local_disk(), overrides)
+        return load_config(file, os.environ, local_disk(), overrides, option)
     except BadConfig as e:
         raise click.UsageError(str(e)) from e
 

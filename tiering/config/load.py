@@ -14,14 +14,16 @@ from tiering.config.topics import OF_TOPICS
 FILE_BYTES_MAX = 1 << 20
 
 
-def load_config(file: str | None, environment: Mapping[str, str], disk: Disk, overrides: Sequence[str] = ()) -> Config:
+def load_config(
+    file: str | None, environment: Mapping[str, str], disk: Disk, overrides: Sequence[str] = (), option: str = "--override"
+) -> Config:
     """The configuration by `overrides`, then the environment, then a file if one is given, then the defaults.
 
-    An override is a line of properties: NAME=VALUE. Raises BadConfig.
+    An override is a line of properties, NAME=VALUE, which `option` gives. Raises BadConfig.
     """
     sources = [read_environment(environment)]
     if overrides:
-        sources.insert(0, read_properties("\n".join(overrides), "--override", OF_TOPICS))
+        sources.insert(0, read_properties("\n".join(overrides), option, OF_TOPICS))
     if file is not None:
         sources.append(_read(file, disk))
     return read_config(sources)
