@@ -12,8 +12,9 @@ from any_lives import lives
 from any_requests import GROUPS, of_groups, of_producers
 from compared_brokers import Side, World, compared_with
 from compared_headers import compare_headers
-from compared_requests import compare_any, compare_frames, compare_lives, known
+from compared_requests import EACH, compare_any, compare_frames, compare_lives, for_any, known
 from compared_security import compare_acls, compare_as_user, compare_logins
+from compared_transactions import ComparedTransactions
 from compared_writes import AnyRecords, ComparedWrites, make_topics, remove_topics
 from consumer_lives import consumer_lives
 from kafka_judge import oracle
@@ -21,6 +22,7 @@ from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from local_tiers import Host
 from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER
+from transaction_lives import Step, transaction_lives
 from writing_endpoint import WritingEndpoint
 
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
@@ -171,6 +173,20 @@ def test_any_client_that_says_who_it_is_is_answered_as_by_a_broker(world: World)
 def test_a_request_with_an_odd_header_is_answered_or_ends_the_connection_as_by_a_broker(world: World) -> None:
     found = compare_headers(world)
     assert min(found.values()) >= 20
+
+
+@oracle
+def test_producers_in_any_transactions_are_answered_as_by_a_broker_and_leave_the_same_logs(world: World) -> None:
+    both = ComparedTransactions.begun(world.broker)
+
+    def live(steps: list[Step]) -> None:
+        differences = both.compare(steps)
+        assert not differences, (steps, differences)
+
+    for_any(transaction_lives(), live)
+    assert both.steps > 5 * EACH
+    assert {0, 3, 48, 49, 51, 53, 90, 120} <= both.codes
+    both.ended()
 
 
 @oracle

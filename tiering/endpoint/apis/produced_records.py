@@ -47,10 +47,11 @@ def are_transactional(all_records: Iterable[Buffer]) -> bool:
 
 
 def first_of_transaction(records: Buffer) -> MemoryBatch | None:
-    """The first batch, if it belongs to a transaction. Raises CorruptMessage."""
+    """The first batch, if it belongs to a transaction: one without a producer belongs to none. Raises CorruptMessage."""
     if not _is_transactional(records):
         return None
-    return memory_batches(records)[0]
+    first = memory_batches(records)[0]
+    return first if first.producer_id >= 0 else None
 
 
 def _is_transactional(records: Buffer) -> bool:

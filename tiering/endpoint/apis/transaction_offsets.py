@@ -82,8 +82,7 @@ def _committed(request: TxnOffsetCommitRequest, request_context: RequestContext,
         log = context.local_tier.log(partition)
         verification = TransactionVerifier(context.transactions).verify(partition, log, first, supported)
     except LogError as e:
-        is_fenced = getattr(e, "code", None) == ErrorCode.INVALID_PRODUCER_EPOCH
-        raise TransactionError(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else ErrorCode.NOT_COORDINATOR) from e
+        raise TransactionError(ErrorCode.NOT_COORDINATOR) from e
     return context.groups.commit_transactional_offsets(request, TransactionalProducer(*producer, verification))
 
 

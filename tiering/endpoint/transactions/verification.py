@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.errors import TransactionError
@@ -69,11 +70,16 @@ class TransactionVerifier:
     def verify(
         self, partition: TopicPartition, log: "UnifiedLog", batch: FirstBatch, supported: Supported
     ) -> "Verification | None":
-        """What the append needs, None where it needs nothing. Raises TransactionError, and Refused for a fenced producer."""
+        """What the append needs, None where it needs nothing. Raises TransactionError, other LogError."""
         adds, producer = supported is Supported.ADDS_PARTITIONS, batch.producer
         if batch.transactional_id is None:
             return None  # the log refuses it
-        asked = log.ask_verification(producer.producer_id, batch.sequence, producer.epoch, supports_epoch_bump=adds)
+        try:
+            asked = log.ask_verification(producer.producer_id, batch.sequence, producer.epoch, supports_epoch_bump=adds)
+        except LogError as e:
+            if getattr(e, "code", None) == ErrorCode.INVALID_PRODUCER_EPOCH:
+                raise TransactionError(ErrorCode.INVALID_PRODUCER_EPOCH) from e
+            raise
         if asked is None:
             return None  # the transaction has begun there
         code = self._confirmed(batch.transactional_id, producer, partition, adds=adds)

@@ -106,6 +106,20 @@ def test_a_transactional_batch_without_a_transactional_id_is_refused(at: Transac
     assert at.log().log_end_offset == 0
 
 
+def test_a_batch_without_a_producer_belongs_to_no_transaction_whatever_it_says(at: TransactingEndpoint) -> None:
+    assert at.produce(batch_of("x", transactional=True), transactional_id=OWN_ID).error_code == NONE
+    assert at.log().last_stable_offset == at.log().log_end_offset == 1
+
+
+def test_a_producer_that_is_fenced_is_told_so_before_its_batch_is_looked_at(at: TransactingEndpoint) -> None:
+    producer = at.init()
+    at.write(producer, 0)
+    at.init()
+    late = batch_of("late", producer=producer[0], epoch=producer[1], sequence=1, transactional=True)
+    answer = at.produce(late, transactional_id=OWN_ID)
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+
+
 def test_idempotent_producers_need_no_coordinator(at: TransactingEndpoint) -> None:
     producer_id, epoch = at.init(None)
     sent = batch_of("x", producer=producer_id, epoch=epoch, sequence=0)
