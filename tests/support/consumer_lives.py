@@ -98,7 +98,7 @@ def _steps() -> st.SearchStrategy[Step]:
 
 
 def _is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """A broker takes all from a member that was none and joins anew as a static one, and gives it nothing in its epoch."""
+    """Without joins of members as static ones that they were not before: see the known differences."""
     return request.member_epoch != 0 or (request.instance_id is not None) == (request.member_id in _STATIC)
 
 

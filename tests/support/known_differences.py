@@ -16,6 +16,7 @@ from local_log.formats.primitives import INT32_MAX
 from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
+    CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -31,6 +32,7 @@ from tiering.endpoint.protocol.api_keys import (
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
@@ -224,6 +226,15 @@ def _elected(of: Compared, found: Difference) -> bool:
     return has_left and (found.path == "leader" or found.path.startswith("members"))
 
 
+def _becomes_static(of: Compared, found: Difference) -> bool:
+    said = of.request
+    if of.api is not CONSUMER_GROUP_HEARTBEAT or said.instance_id is None or said.member_epoch != 0:
+        return False
+    before = (one for one in of.before[:-1] if isinstance(one, ConsumerGroupHeartbeatRequest))
+    has_other = any(one.member_id == said.member_id and one.instance_id != said.instance_id for one in before)
+    return has_other and found.path.startswith(("assignment", "member_epoch"))
+
+
 def _fetch(topic: str, **fields: Any) -> FetchRequest:
     one = FetchPartition(0, **{"partition_max_bytes": INT32_MAX} | fields)
     return FetchRequest(topics=(FetchTopic(topic, partitions=(one,)),))
@@ -240,6 +251,11 @@ _RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("s
 
 def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
     return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
+
+
+def _heard(member_id: str, instance_id: str | None) -> ConsumerGroupHeartbeatRequest:
+    topics = ("many.with-dots",)
+    return ConsumerGroupHeartbeatRequest("@group", member_id, 0, instance_id, None, 60_000, topics, None, "range", ())
 
 
 KNOWN_DIFFERENCES = (
@@ -381,5 +397,11 @@ KNOWN_DIFFERENCES = (
             (JOIN_GROUP, 0, _join((_STICKY, _RANGE))),
             (JOIN_GROUP, 0, _join((_RANGE, _STICKY), "@0")),
         ),
+    ),
+    KnownDifference(
+        "ConsumerGroupHeartbeat: a member that joins again, with another group.instance.id or with one for the first time",
+        "It gets its partitions of the group's epoch. A broker gives it none before the next one, if it was not in this one.",
+        _becomes_static,
+        tuple((CONSUMER_GROUP_HEARTBEAT, 1, _heard(*who)) for who in (("m0", None), ("m1", None), ("m0", "i0"))),
     ),
 )

@@ -201,14 +201,13 @@ class ConsumerGroup:
 
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
-        if member is None:
-            return
-        self._forget(member)
-        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
-            del self.static_members[member.instance_id]
+        if member is not None:
+            self._forget(member)
 
     def _forget(self, member: ConsumerGroupMember) -> None:
         """Takes back what `_update` has counted."""
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
         self.names.subtract(member.names)
         for name in member.names:
             if not self.names[name]:

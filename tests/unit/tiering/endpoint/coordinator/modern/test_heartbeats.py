@@ -319,3 +319,18 @@ def test_a_group_of_members_that_share_many_partitions_takes_the_memory_that_it_
     finally:
         tracemalloc.stop()
     assert taken < consumer_group_size(group.group)
+
+
+def test_a_member_that_joins_again_as_another_static_one_gives_its_former_name_back() -> None:
+    for epoch in (-1, -2):
+        group = Consumers()
+        one, two = group.joined("one", instance_id="i"), group.joined("two")
+        group.settled(one, two)
+        again = group.joined("one", instance_id="j")
+        assert (again.code, again.has) == (0, one.has)
+        assert group.group.static_members == {"j": "one"}
+        group.gone(again, epoch, instance_id="j")
+        third = group.joined("third", instance_id="i")
+        assert (third.code, set(group.group.members) - {"one"}) == (0, {"two", "third"})
+        group.started()
+        assert group.group.static_members == ({"i": "third"} if epoch == -1 else {"i": "third", "j": "one"})
