@@ -105,10 +105,14 @@ class DelayedFetches:
         waiting, loop = self._waiting.copy(), asyncio.get_running_loop()
 
         def look() -> None:
-            for topic in waiting.topics():
-                with suppress(Exception):  # who waits for it asks at its deadline, and is told; the others go on
-                    self.logs.topic(topic)
-            loop.call_soon_threadsafe(self._looked, waiting.with_news(self.logs.known()))
+            found: list[tuple[int, DelayedFetch]] = []
+            try:
+                for topic in waiting.topics():
+                    with suppress(Exception):  # who waits for it asks at its deadline, and is told; the others go on
+                        self.logs.topic(topic)
+                found = waiting.with_news(self.logs.known())
+            finally:
+                loop.call_soon_threadsafe(self._looked, found)  # in any case, or nobody would look again
 
         self.pool.submit(look)
 

@@ -5,17 +5,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
 from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.kafka_apis import bug
 from tiering.endpoint.channel import KafkaChannel
 from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Unsent
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.transport import SMALL_BYTES, PlaintextTransport
+
+T = TypeVar("T")
 
 UNKNOWN_MAX: Final = 8
 """After so many requests that the loop does not know, a connection is left to Python until there is one that it can learn."""
@@ -56,11 +59,12 @@ class FetchesAtOnce:
                 self._join(channel)
 
     def end(self) -> None:
-        """All connections are closed."""
+        """The loop has no connection any more."""
         self.is_over = True
         if self.loop is not None and self.events is not None:
             self.events.remove_reader(self.loop)
             self.loop.close()
+        self.loop = None
 
     def watches(self, channel: KafkaChannel) -> bool:
         """Whether the loop receives from a connection from now on: from those without TLS, once it is loaded."""
@@ -90,9 +94,8 @@ class FetchesAtOnce:
 
     def run(self) -> None:
         """Lets the loop answer, and handles its events."""
-        assert self.loop is not None
         until_s = monotonic() + TURN_S
-        while (event := self.loop.run(may_answer=self.core.may_answer_at_once)) is not None:
+        while (event := self._asked(lambda loop: loop.run(may_answer=self.core.may_answer_at_once))) is not None:
             channel = self._channels[event.socket]
             if isinstance(event, Unsent):
                 self._goes_on(channel, event)
@@ -110,17 +113,26 @@ class FetchesAtOnce:
 
     def tick(self) -> None:
         """To be called every second, before idle connections are looked for."""
-        if self.loop is not None:
-            for socket, answered_ms in self.loop.answered():
-                channel = self._channels.get(socket)
-                if channel is not None and self.core.is_idle(channel.number):
-                    self.core.answered_at_once(channel.number, answered_ms)
-            self.loop.look()
+        for socket, answered_ms in self._asked(lambda loop: [*loop.answered()]) or ():
+            channel = self._channels.get(socket)
+            if channel is not None and self.core.is_idle(channel.number):
+                self.core.answered_at_once(channel.number, answered_ms)
+        self._asked(lambda loop: loop.look())
 
     def look(self) -> None:
         """To be called often."""
-        if self.loop is not None:
-            self.loop.look_at_topics()
+        self._asked(lambda loop: loop.look_at_topics())
+
+    def _asked(self, ask: Callable[[FetchLoop], T]) -> T | None:
+        """What the loop gives, None without one. If it fails, which is a bug of ours, its connections are left to Python."""
+        try:
+            return None if self.loop is None else ask(self.loop)
+        except Exception as e:
+            self.context.report(f"small fetches are answered without the compiled loop from now on: {bug(e)}")
+            for channel in list(self._channels.values()):
+                self._leave(channel)
+            self.end()
+            return None
 
     def answers(self, channel: KafkaChannel, data: bytes) -> bool:
         """Answers a fetch that is like those before it, if it is one, and nothing else has its turn first."""
@@ -136,7 +148,7 @@ class FetchesAtOnce:
         if sent == answer.size:
             self.core.answered_at_once(channel.number, int(now_s * 1000))
             self.context.metrics.sent(asked, answered_s, now_s)
-            if self.loop is not None and self.loop.learn(answer, channel.connection):
+            if self._asked(lambda loop: loop.learn(answer, channel.connection)):
                 channel.unknown = 0
                 self._join(channel)
             return True

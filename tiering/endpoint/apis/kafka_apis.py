@@ -358,4 +358,9 @@ def result_of(ask: Callable[[], T]) -> T | LogError:
     except LogError as e:
         return e
     except Exception as e:  # a bug of ours must not leave a client without an answer, nor end the thread
-        return InvalidRequest(f"a bug: {type(e).__name__}: {e}; please report it")
+        return InvalidRequest(bug(e))
+
+
+def bug(failed: Exception) -> str:
+    """What is said of an error that nobody thought of."""
+    return f"a bug: {type(failed).__name__}: {failed}; please report it"

@@ -18,7 +18,7 @@ from tiering.endpoint.authorization.acl_file import AclFile, write_acls
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.fetch_loop.loading import answer_ready
-from tiering.endpoint.fetch_loop.loop import AnswerReady
+from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop
 from tiering.endpoint.fetch_loop.tables import UNSENT
 from tiering.endpoint.fetches_at_once import UNKNOWN_MAX, FetchesAtOnce
 from tiering.endpoint.network.config import SocketServerConfig
@@ -39,9 +39,10 @@ class CountedLoop:
 
     def __init__(self) -> None:
         self.answers = self.calls = self.unsent = 0
+        self.compiled = answer_ready(print)  # the first time it takes seconds
 
     def load(self) -> AnswerReady:
-        compiled = answer_ready(print)
+        compiled = self.compiled
         assert compiled is not None
 
         def run(*tables: Any) -> tuple[int, int, int, int]:
@@ -207,6 +208,31 @@ def test_clients_that_have_authenticated_get_from_the_loop_what_they_may_read(
         stranger.sendall(request)
         assert stranger.recv(1) == b""
     assert (counted.answers > 0) == by_loop
+
+
+@pytest.mark.parametrize("failing", ["look", "run", "learn", "answered"])
+def test_a_loop_that_fails_is_given_up_and_its_clients_are_answered_without_it(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("nobody thought of it")
+
+    monkeypatch.setattr("tiering.endpoint.server.TICK_S", 0.01)
+    request = fetch(endpoint, MIXED, 0)
+    right = the_long_way(endpoint, request[4:])
+    with served(endpoint) as address, connected(address) as client:
+        client.sendall(request)
+        assert frame_from(client) == right
+        monkeypatch.setattr(FetchLoop, failing, fail)
+        deadline = time.monotonic() + 5
+        while not endpoint.said and time.monotonic() < deadline:
+            client.sendall(request)
+            assert frame_from(client) == right
+    (said,) = endpoint.said
+    assert said == (
+        "small fetches are answered without the compiled loop from now on: "
+        "a bug: RuntimeError: nobody thought of it; please report it"
+    )
 
 
 def test_without_a_compiled_loop_the_answers_are_the_same(endpoint: Endpoint) -> None:
