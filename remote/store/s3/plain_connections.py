@@ -16,6 +16,8 @@ import numpy as np
 from botocore import exceptions as sdk
 
 HEAD_BYTES_MAX: Final = 64 << 10
+WAKING_BYTES: Final = 2 << 20
+"""So many bytes wake who receives a body, and not each packet: that costs as much as to copy them."""
 _END: Final = b"\r\n\r\n"
 
 
@@ -129,10 +131,12 @@ def _received(connection: socket.socket, first: bytes, size: int) -> memoryview:
     """The body, of which there is the beginning. Raises OSError, IncompleteReadError."""
     body, done = np.empty(size, np.uint8).data, len(first)
     body[:done] = first
-    while done < size:
-        count = connection.recv_into(body[done:], size - done, socket.MSG_WAITALL)
-        if not count:
-            connection.close()
-            raise sdk.IncompleteReadError(actual_bytes=done, expected_bytes=size)
-        done += count
+    for waking, end in ((WAKING_BYTES, size - WAKING_BYTES), (1, size)):  # the last bytes are fewer
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, waking)
+        while done < end:
+            count = connection.recv_into(body[done:], end - done, socket.MSG_WAITALL)
+            if not count:
+                connection.close()
+                raise sdk.IncompleteReadError(actual_bytes=done, expected_bytes=size)
+            done += count
     return body

@@ -10,7 +10,7 @@ from botocore import exceptions as sdk
 
 from remote.store.s3.plain_connections import PlainConnections
 
-BODY = b"0123456789" * 100_000
+BODY = b"0123456789" * 300_000
 SIZE = len(BODY)
 Script = list[list[bytes]]
 """What is sent on each connection, an answer a request; then the connection is closed."""
@@ -94,7 +94,7 @@ def test_an_answer_that_breaks_off_is_an_error(answer: bytes, error: type[Except
         connections().get(url, {}, SIZE)
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 206", part(b"")])
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 206", part(b""), part(BODY[:100_000]), part(BODY[:-1])])
 def test_a_server_that_falls_silent_is_given_up(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         released = threading.Event()
