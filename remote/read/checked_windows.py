@@ -95,6 +95,27 @@ class CheckedSegment:
                 raise
         return taking.taken()
 
+    def take_on(self, position: int, offset: int, end_offset: int, max_bytes: int) -> Taken | None:
+        """As `take` where an earlier one ended, if what it gives ends in a window that is there and was checked; else None.
+
+        That is most reads of a reader that goes on, and a tenth of the work.
+        """
+        window = self.cache.at_hand(self.segment, position)
+        notes = None if window is None else window.notes
+        rows = notes.whole if isinstance(notes, _Notes) else None
+        if window is None or rows is None or rows.first > position:
+            return None
+        first = int(rows.nexts.searchsorted(offset, "right"))
+        if first >= len(rows.starts):
+            return None
+        start = int(rows.starts[first])
+        stop = int(rows.ends.searchsorted(start + max_bytes, "right"))
+        if not first < stop < len(rows.starts) or rows.bases[stop] >= end_offset:
+            return None  # a batch that is larger, or what comes after the window or the end, has to be looked at
+        end = int(rows.ends[stop - 1])
+        part = window.data[start - window.start : end - window.start]
+        return Taken((part,), end - start, int(rows.nexts[stop - 1]), end, is_over=False)
+
     def window(self, position: int, wanted_end: int) -> Window:
         """The window with a byte."""
         window = self.cache.at_hand(self.segment, position)

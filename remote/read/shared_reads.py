@@ -26,9 +26,14 @@ SEGMENTS_MAX: Final = 1_000
 
 
 class _End(NamedTuple):
-    """Where a read has ended: in which segment, at which byte. `taken` bytes were read in a row, `ahead` are requested."""
+    """Where a read has ended: in which segment, at which byte. `taken` bytes were read in a row, `ahead` are requested.
 
-    segment_id: str
+    By the manifest of `put_id`, what follows is in the segment, too, unless that ends here.
+    """
+
+    entry: SegmentEntry
+    segment: CheckedSegment
+    put_id: str
     position: int
     taken: int
     ahead: int
@@ -63,6 +68,13 @@ class SharedReads:
         """
         offset, end_offset = offsets
         began = self._end_at(of, offset)
+        if began is not None and began.put_id == log.manifest.put_id:
+            end = min(end_offset, began.entry.end_offset)
+            taken = began.segment.take_on(began.position, offset, end, max_bytes)
+            if taken is not None:
+                found = Found(taken.parts, taken.size, taken.next_offset, taken.is_over)
+                self._ended(of, log, found, end_offset, began._replace(position=taken.position), began)
+                return found
         found, last = Found((), 0, offset, is_over=True), began
         try:
             for span in log.spans(offset, end_offset):
@@ -73,7 +85,7 @@ class SharedReads:
                 segment, at = self._checked(of, log, span, began, waits=waits)
                 taken = segment.take(at, span.start, span.end, left, one_at_least=is_first)
                 found = Found(found.parts + taken.parts, found.size + taken.size, taken.next_offset, taken.is_over)
-                last = _End(span.entry.segment_id, taken.position, 0, 0) if taken.parts else last
+                last = _End(span.entry, segment, log.manifest.put_id, taken.position, 0, 0) if taken.parts else last
                 if not taken.is_over:
                     break
         except (LogError, NoRoom):
@@ -93,7 +105,7 @@ class SharedReads:
     ) -> tuple[CheckedSegment, int]:
         """The segment of a span, and where in it a batch begins, at or before that of the span's start."""
         entry = span.entry
-        if began is not None and began.segment_id == entry.segment_id:
+        if began is not None and began.entry.segment_id == entry.segment_id:
             at = began.position
         elif waits or span.start <= entry.base_offset:
             at = log.position_of(entry, span.start)
@@ -127,7 +139,7 @@ class SharedReads:
         ahead = 0
         for span in log.spans(*offsets):
             entry = span.entry
-            start = last.position if entry.segment_id == last.segment_id else 0
+            start = last.position if entry.segment_id == last.entry.segment_id else 0
             end = min(entry.log_size, start + wanted - ahead)
             segment = self._named(of, log, entry)
             unchecked = segment.unchecked_after(start)

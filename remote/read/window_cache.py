@@ -51,7 +51,7 @@ class CachedSegment:
 class Window:
     """The bytes `[start, end)` of a segment. `notes` is for what readers find out about them; `number` is no other window's."""
 
-    __slots__ = ("_found", "end", "is_begun", "lock", "notes", "number", "segment", "start")
+    __slots__ = ("_data", "_found", "end", "is_begun", "lock", "notes", "number", "segment", "start")
 
     def __init__(self, segment: CachedSegment, start: int, end: int) -> None:
         self.segment, self.start, self.end = segment, start, end
@@ -62,24 +62,27 @@ class Window:
         self.lock = threading.Lock()
         """For whoever changes the notes."""
         self._found: Future[memoryview] = Future()
+        self._data: memoryview | None = None
+        """Once they have come: to ask the future takes as long as all else that a read of a window does."""
 
     @property
     def is_there(self) -> bool:
         """Whether `data` returns or raises at once."""
-        return self._found.done()
+        return self.has_come or self._found.done()
 
     @property
     def has_come(self) -> bool:
         """Whether `data` returns at once."""
-        return self._found.done() and self._found.exception() is None
+        return self._data is not None
 
     @property
     def data(self) -> memoryview:
         """The bytes; waits for them. Raises what the request raised."""
-        return self._found.result()
+        return self._found.result() if self._data is None else self._data
 
     def found(self, data: memoryview) -> None:
         """They have come."""
+        self._data = data
         self._found.set_result(data)
 
     def failed(self, error: BaseException) -> None:

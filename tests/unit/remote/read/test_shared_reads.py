@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from archive_fakes import CallNumber, Door, FailsBefore, MemoryStore
@@ -180,6 +181,17 @@ def test_readers_of_the_same_place_and_of_newer_manifests_go_on_with_what_others
         offset = found.next_offset
     assert again == [bytes_of(found) for found in first]
     assert [call for call in door.calls[before:] if call[0] == "get_range"] == []
+
+
+def test_a_reader_that_goes_on_keeps_to_the_end_that_it_gives_and_to_the_start_that_the_log_has_now(store: MemoryStore) -> None:
+    reads, log = shared(window=65_536), opened(store)
+    assert bytes_of(reads.read("made", log, (0, 90), 2 * BATCH, one_at_least=True)) == ALL[: 2 * BATCH]
+    assert bytes_of(reads.read("made", log, (6, 90), BATCH, one_at_least=False)) == batch_of(6, range(6, 9))
+    found = reads.read("made", log, (9, 12), 2 * BATCH, one_at_least=True)
+    assert (bytes_of(found), found.is_over) == (batch_of(9, range(9, 12)), True)
+    newer = ArchivedLog(store, replace(log.manifest, log_start_offset=20, put_id="of a later version"))
+    with pytest.raises(OffsetOutOfRange):
+        reads.read("made", newer, (12, 90), BATCH, one_at_least=True)
 
 
 def test_what_is_not_in_memory_is_waited_for_only_by_those_who_may(store: MemoryStore) -> None:
