@@ -5,7 +5,6 @@ from dataclasses import replace
 from asked_endpoint import Endpoint
 
 from local_log.disk import Disk
-from local_log.os_disk import OsDisk
 from remote.store.api import ObjectStore
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.own_logs import OwnLogs
@@ -21,5 +20,5 @@ class OwnEndpoint(Endpoint):
     ) -> None:
         super().__init__(None, None, offsets)
         self.tier = tier
-        self.logs = OwnLogs(TierReads(tier, store), disk or OsDisk())
+        self.logs = OwnLogs(TierReads(tier, store), disk or tier._disk)
         self.context = replace(self.context, logs=self.logs, local_tier=tier)
