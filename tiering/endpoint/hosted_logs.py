@@ -56,11 +56,8 @@ class HostedTopic:
     loaded_ms: int
     looked_ms: int
     """When the local logs were last looked at."""
-    described: dict[tuple[int, int], tuple[object, Written]] | None = field(default_factory=dict, compare=False, repr=False)
-    """How Metadata describes the topic, by version, with what the description depends on besides the topic.
-
-    None where partitions may change with the topic being the same.
-    """
+    described: dict[tuple[int, int], tuple[object, Written]] = field(default_factory=dict, compare=False, repr=False)
+    """How Metadata describes the topic, by version, with what the description depends on besides the topic."""
 
 
 @dataclass(slots=True)

@@ -49,9 +49,10 @@ class OwnPartitions(Mapping[int, Any]):
 
 
 class _View(NamedTuple):
-    """The topics of one moment; `of` is the mapping that they were made of."""
+    """The topics of one moment; `of` is the mapping that they were made of, and `offline` are the directories that had failed."""
 
     of: Mapping[str, Topic]
+    offline: tuple[LogError, ...]
     topics: dict[str, HostedTopic]
     name_of: dict[str, str]
 
@@ -62,7 +63,7 @@ class OwnLogs:
 
     reads: TierReads
     disk: Disk
-    _view: _View = field(default=_View({}, {}, {}))
+    _view: _View = field(default=_View({}, (), {}, {}))
 
     @property
     def tier(self) -> LocalTier:
@@ -124,10 +125,11 @@ class OwnLogs:
         self.reads.close()
 
     def _look(self) -> _View:
-        topics, view = self.tier.topics(), self._view
-        if view.of is not topics:
-            found = {name: self._hosted(name, topic, view) for name, topic in sorted(topics.items())}
-            view = _View(topics, found, {one.id: name for name, one in found.items() if one.id != ZERO_TOPIC_ID})
+        topics, offline, view = self.tier.topics(), self.tier.offline, self._view
+        if view.of is not topics or view.offline != offline:
+            known = view.topics if view.offline == offline else {}
+            found = {name: self._hosted(name, topic, known) for name, topic in sorted(topics.items())}
+            view = _View(topics, offline, found, {one.id: name for name, one in found.items() if one.id != ZERO_TOPIC_ID})
             self._forget_deleted(self._view, view)
             self._view = view
         return view
@@ -137,9 +139,9 @@ class OwnLogs:
             if topic_id not in now.name_of:
                 self.reads.forget(TopicPartition(name, number) for number in before.topics[name].partitions)
 
-    def _hosted(self, name: str, topic: Topic, before: _View) -> HostedTopic:
+    def _hosted(self, name: str, topic: Topic, before: Mapping[str, HostedTopic]) -> HostedTopic:
         """The topic, the same object if its partitions are the same."""
-        topic_id, known = topic.topic_id or ZERO_TOPIC_ID, before.topics.get(name)
+        topic_id, known = topic.topic_id or ZERO_TOPIC_ID, before.get(name)
         if known is not None and (known.id, tuple(known.partitions)) == (topic_id, topic.partitions):
             return known
-        return HostedTopic(name, topic_id, OwnPartitions(self.reads, name, topic.partitions), 0, 0, None)
+        return HostedTopic(name, topic_id, OwnPartitions(self.reads, name, topic.partitions), 0, 0)

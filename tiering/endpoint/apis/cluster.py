@@ -122,13 +122,14 @@ def _described(  # one argument each of what Kafka's getTopicMetadata is given
     if found is None:
         return MetadataResponseTopic(unknown_topic(name), name, topic_authorized_operations=operations)
     version = request_context.version
-    described = {} if found.described is None else found.described
-    brokers, known = described.get((version, operations), (None, None))
+    brokers, known = found.described.get((version, operations), (None, None))
     if known is None or brokers is not live:
-        partitions = tuple(MetadataResponsePartition(**fields) for fields in _partitions(found, live))
+        fields = _partitions(found, live)
+        partitions = tuple(MetadataResponsePartition(**one) for one in fields)
         topic = MetadataResponseTopic(ErrorCode.NONE, found.name, found.id, found.name in INTERNAL_TOPICS, partitions, operations)
         known = written(topic, version, flexible=request_context.header.api.is_flexible(version))
-        described[version, operations] = live, known
+        if not any("error_code" in one for one in fields):  # of a log that is being made, for instance
+            found.described[version, operations] = live, known
     return known
 
 

@@ -172,6 +172,29 @@ def test_topics_are_known_as_they_are_made_grown_and_deleted() -> None:
     assert described().topic_id != former
 
 
+def test_a_topic_is_described_once_until_its_partitions_or_its_disk_change() -> None:
+    tier = Host(dirs=("/a",)).started()
+    tier.create_topic("orders")
+    endpoint = OwnEndpoint(tier)
+
+    def described() -> list[tuple[int, int]]:
+        found = endpoint.ask(METADATA, 12, MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))).topics[0]
+        return [(one.leader_id, one.error_code) for one in found.partitions]
+
+    one = [(endpoint.context.cluster.live.node_id, 0)]
+    assert described() == one
+    known = endpoint.logs.known()["orders"].described
+    kept = {**known}
+    assert described() == one
+    assert len(kept) == 1
+    assert all(known[of] is found for of, found in kept.items())
+    tier.create_partitions("orders", 2)
+    assert described() == 2 * one
+    tier._manager.directories[0].disk.fail("its cable is out")  # type: ignore[attr-defined]
+    assert described() == 2 * [(-1, ErrorCode.LEADER_NOT_AVAILABLE)]
+    assert endpoint.logs.known()["orders"].described == {}, "it may be back at any time"
+
+
 def test_a_topic_that_a_client_asks_for_is_created_if_that_is_wanted() -> None:
     tier = Host().started()
     endpoint = OwnEndpoint(tier)
