@@ -35,9 +35,17 @@ class Client:
 
     def ask(self, *words: object) -> str:
         """Its answer."""
+        self.send(*words)
+        return self.answer()
+
+    def send(self, *words: object) -> None:
+        """What it answers later."""
         assert self._process.stdin
-        assert self._process.stdout
         print(*words, file=self._process.stdin, flush=True)
+
+    def answer(self) -> str:
+        """To what was sent."""
+        assert self._process.stdout
         answer = self._process.stdout.readline().strip()
         assert answer, f"the client has ended with {self._process.wait(10)}"
         return answer

@@ -2,6 +2,8 @@
 // offset, or @ and a timestamp) and the offset of the last record; the answer is a digest of the records and how many they are.
 //
 //	clients franz|sarama:VERSION ADDRESS
+//
+// With write-franz and write-sarama it writes, too: see write.go.
 package main
 
 import (
@@ -60,6 +62,14 @@ func must(err error) {
 
 func main() {
 	client, version, _ := strings.Cut(os.Args[1], ":")
+	switch client {
+	case "write-franz":
+		writes(franz{os.Args[2]})
+		return
+	case "write-sarama":
+		writes(ofSarama{os.Args[2]})
+		return
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
