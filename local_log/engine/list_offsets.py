@@ -16,7 +16,6 @@ from local_log.formats import list_offsets
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import Chunk
 from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER_BYTES, CRC_AT
-from local_log.formats.kernels import find_time
 from local_log.formats.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -83,6 +82,8 @@ def offsets_before(timestamp: int, count_max: int, bounds: Bounds, segments: Seg
 def find_by_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
     """The first record at or after both `start_offset` and `timestamp`. Raises Corrupt."""
     position, size = segment.position_of(max(segment.offset_before(timestamp), start_offset)), segment.size
+    from local_log.formats.kernels import find_time
+
     wanted = BATCH_HEADER_BYTES
     while position + wanted <= size:
         data = segment.read(position, min(max(wanted, _WINDOW_BYTES), size - position))

@@ -24,7 +24,6 @@ from local_log.formats.header_layout import (
     MESSAGE_SIZE_MIN,
     MESSAGE_TIMESTAMP_AT,
 )
-from local_log.formats.kernels import scan as kernels
 from local_log.formats.kernels.constants import BAD_LENGTH, DONE
 from local_log.formats.messages.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer
@@ -103,11 +102,13 @@ class Scanned:
 
 def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int, int]:
     """The batches in `buffer` from `pos` on, the position after them, the kernel's status. The file ends at byte `file_end`."""
+    from local_log.formats.kernels.scan import walk_any
+
     data = np.frombuffer(buffer, np.uint8)
     room = min(BATCHES_MAX, (len(data) - pos) // MESSAGE_BYTES_MIN + 1)
     positions = np.empty(room, np.uint64)
     headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
-    status, n, stop = kernels.walk_any(data, pos, len(data), file_end, positions, headers)
+    status, n, stop = walk_any(data, pos, len(data), file_end, positions, headers)
     native = headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)
     legacy = np.flatnonzero(native["magic"] < MAGIC)
     if len(legacy):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from local_log.errors import Invalid
-from local_log.formats.kernels.offset_map import ENTRY_WORDS, latest_offsets, put_keys
+from local_log.formats.kernels.constants import ENTRY_WORDS
 from local_log.formats.record_batch.writer import binary_buffers
 
 ENTRY_BYTES = ENTRY_WORDS * 8
@@ -50,6 +50,8 @@ class OffsetMap:
 
         `keys` is an Arrow column of binary; offsets increase.
         """
+        from local_log.formats.kernels.offset_map import put_keys
+
         done, self._size = put_keys(*binary_buffers(keys), offsets, start_offset, self._table, self._size, self.size_max)
         used = (offsets[:done] >= start_offset) & keys.is_valid().to_numpy(zero_copy_only=False)[:done]
         if used.any():
@@ -67,6 +69,8 @@ class OffsetMap:
 
     def latest_of(self, keys: Any) -> Any:
         """The offset of each key, -1 if it has none; 2^63-1 for a null key."""
+        from local_log.formats.kernels.offset_map import latest_offsets
+
         out = np.empty(len(keys), np.int64)
         latest_offsets(*binary_buffers(keys), self._table, out)
         return out

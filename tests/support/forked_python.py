@@ -88,10 +88,12 @@ def shared() -> Forking:
 
 
 def _serve(address: str) -> None:
-    from local_log.formats.record_batch.columns import warm_up
+    from local_log.engine.append import validator
+    from local_log.formats.record_batch import columns
     from tiering.cli import _VERBS
 
-    warm_up()
+    columns.warm_up()
+    validator.warm_up()
     for verb in _VERBS:
         import_module(f"tiering.cli.{verb.replace('-', '_')}")
     if find_spec("pyspark"):

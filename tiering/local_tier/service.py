@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
+from local_log.engine.append.validator import warm_up
 from local_log.engine.manager.cleaner_status import CleanerStatus
 from local_log.engine.manager.log_manager import Started
 from local_log.engine.manager.startup import Progress
@@ -128,6 +129,12 @@ class TierService:
         """Ticks about once a second until `stop`. `on_failure` is called if the tier cannot go on, see `failure`."""
 
         def run() -> None:
+            try:
+                warm_up()
+            except Exception as e:  # without what is compiled nothing can be appended
+                self.failure = e
+                on_failure()
+                return
             while not self._stopping.wait(TICK_S):
                 if not self.tick():
                     on_failure()

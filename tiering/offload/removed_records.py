@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from local_log.errors import Corrupt, LogError, NotFound
 from local_log.formats.indexes.transaction import AbortedTxn
-from local_log.formats.kernels.offset_map import ENTRY_WORDS
+from local_log.formats.kernels.constants import ENTRY_WORDS
 from local_log.formats.offset_map import OffsetMap
 from local_log.formats.record_batch.columns import Projection
 from local_log.formats.transactions import Transactions

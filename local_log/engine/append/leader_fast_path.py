@@ -15,7 +15,6 @@ from local_log.engine.config import LogConfig
 from local_log.engine.errors import UnknownServerError
 from local_log.engine.producers.manager import ProducerStateManager
 from local_log.formats.header_layout import BATCH_FIELDS, BATCH_HEADER_BYTES, CODEC, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
-from local_log.formats.kernels.validate import are_plain
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import Codec
 
@@ -63,6 +62,8 @@ def prepare_one(
         except UnknownServerError:
             return None
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    from local_log.formats.kernels.validate import are_plain
+
     if not are_plain(
         np.frombuffer(section, np.uint8), count, base_timestamp, max_timestamp, now_ms, before, after, config.compact
     ):

@@ -38,7 +38,6 @@ from local_log.formats.header_layout import (
     TRANSACTIONAL,
 )
 from local_log.formats.kernels import constants
-from local_log.formats.kernels import validate as check_kernels
 from local_log.formats.messages.magic_0_1 import as_int64
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP, Codec
@@ -49,7 +48,7 @@ from local_log.formats.record_batch.writer import NewBatch, write_batch
 
 _CODEC_MAX = max(Codec)
 _ERRORS_SHOWN_MAX = 3
-_OTHER_MAGIC = max(check_kernels.NO_KEY, check_kernels.TIME_OUT_OF_RANGE, check_kernels.TIME_OF_APPEND) + 1
+_OTHER_MAGIC = max(constants.NO_KEY, constants.TIME_OUT_OF_RANGE, constants.TIME_OF_APPEND) + 1
 _NO_ROOM = np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
 _KNOWN_BITS = CODEC | APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _PROBLEM = {
@@ -190,7 +189,7 @@ def _checked_messages(records: Buffer, batch: MemoryBatch, now_ms: int, rules: R
     faults: list[tuple[int, int, int, int]] = []
     for row, held in enumerate(messages_of(records, batch)):
         kind = _fault_of(held, batch, now_ms, rules)
-        if kind in (_OTHER_MAGIC, check_kernels.TIME_OF_APPEND):
+        if kind in (_OTHER_MAGIC, constants.TIME_OF_APPEND):
             columns_of([held], 0)  # Kafka formats the whole message for its error, and fails if it cannot be read
         if kind:
             faults.append((row, kind, held.timestamp, held.offset))
@@ -206,12 +205,12 @@ def _fault_of(held: HeldMessage, batch: MemoryBatch, now_ms: int, rules: Rules) 
     if batch.codec != Codec.none and not held.message.is_valid:  # otherwise it is the batch itself, whose checksum the log checks
         raise CorruptMessage("a message in a compressed one does not have the CRC-32 that it states")
     if rules.is_compacted and not held.has_key:
-        return check_kernels.NO_KEY
+        return constants.NO_KEY
     if not rules.is_append_time and held.timestamp != NO_TIMESTAMP:
         age = as_int64(now_ms - held.timestamp)
         is_out = age > rules.before_max_ms or as_int64(-age) > rules.after_max_ms
-        return check_kernels.TIME_OUT_OF_RANGE if is_out else constants.DONE
-    return check_kernels.TIME_OF_APPEND if batch.magic > 0 and batch.is_append_time else constants.DONE
+        return constants.TIME_OUT_OF_RANGE if is_out else constants.DONE
+    return constants.TIME_OF_APPEND if batch.magic > 0 and batch.is_append_time else constants.DONE
 
 
 def _new_batch(batch: MemoryBatch, first_offset: int, codec: int, now_ms: int, rules: Rules, leader_epoch: int) -> NewBatch:
@@ -277,7 +276,9 @@ def _check_records(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rule
 
 
 def _checked(section: Buffer, batch: MemoryBatch, now_ms: int, rules: Rules, room: Any) -> tuple[int, ...]:
-    found: tuple[int, ...] = check_kernels.check_records(
+    from local_log.formats.kernels.validate import check_records
+
+    found: tuple[int, ...] = check_records(
         np.frombuffer(section, np.uint8), 0, len(section),
         batch.records_count, batch.base_offset, batch.base_timestamp, batch.max_timestamp, batch.is_append_time,
         now_ms, rules.before_max_ms, rules.after_max_ms, not rules.is_append_time, rules.is_compacted, *room,
@@ -289,17 +290,17 @@ def _refuse(faults: list[tuple[int, int, int, int]], now_ms: int, rules: Rules) 
     """Raises the error for the faults: row of the record, kind, timestamp, offset."""
     problems = {
         _OTHER_MAGIC: "is of another magic than the message that it is in".format,
-        check_kernels.NO_KEY: "has no key, which a compacted topic needs".format,
-        check_kernels.TIME_OUT_OF_RANGE: (
+        constants.NO_KEY: "has no key, which a compacted topic needs".format,
+        constants.TIME_OUT_OF_RANGE: (
             f"has timestamp {{0}}, outside [{now_ms - rules.before_max_ms}, {now_ms + rules.after_max_ms}]".format
         ),
-        check_kernels.TIME_OF_APPEND: "has the time of its append from its producer; only a log may set it".format,
+        constants.TIME_OF_APPEND: "has the time of its append from its producer; only a log may set it".format,
     }
     errors = tuple(
         RecordError(row, f"the record of offset {offset} {problems[kind](timestamp)}") for row, kind, timestamp, offset in faults
     )
     shown = "; ".join(error.problem for error in errors[:_ERRORS_SHOWN_MAX])
-    of_time = check_kernels.TIME_OUT_OF_RANGE, check_kernels.TIME_OF_APPEND
+    of_time = constants.TIME_OUT_OF_RANGE, constants.TIME_OF_APPEND
     error_class = InvalidTimestamp if any(kind in of_time for _, kind, _, _ in faults) else InvalidRecord
     raise error_class(f"{len(errors)} records are refused, the first: {shown}", record_errors=errors)
 
@@ -342,3 +343,8 @@ def _in_utf8(headers: Any) -> Any:
         pairs = pa.StructArray.from_arrays([pa.array(names, pa.binary()), pairs.field(1)], fields=list(pairs.type))
         return pa.ListArray.from_arrays(headers.offsets, pairs, type=headers.type)
     return headers
+
+
+def warm_up() -> None:
+    """Compiles the kernels of appends, or loads them from the cache, so that the first append does not wait."""
+    from local_log.formats.kernels import encode, validate  # noqa: F401  # the import does it all

@@ -9,7 +9,6 @@ import pyarrow as pa
 from local_log.engine.cleaner.last_records import LastRecords
 from local_log.formats.chunks import Chunk
 from local_log.formats.header_layout import APPEND_TIME, BATCH_HEADER, CODEC, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
-from local_log.formats.kernels.encode import gather
 from local_log.formats.offset_map import OffsetMap
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP
@@ -137,6 +136,8 @@ class _Written:
     def merged_into(self, chunk: Chunk, kept: Any) -> bytes:
         """The chunk's batches that keep records, and these in the places of theirs."""
         b = chunk.batches
+        from local_log.formats.kernels.encode import gather
+
         starts, ends = b.positions.astype(np.int64), b.end.astype(np.int64)
         are_new, made = np.zeros(len(b), np.bool_), _NO_BYTES
         if self._rows:

@@ -16,7 +16,6 @@ from local_log.engine.scan import WINDOW_BYTES, Scanned
 from local_log.engine.segment import Segment
 from local_log.errors import Corrupt
 from local_log.formats.indexes.transaction import AbortedTxn
-from local_log.formats.kernels import scan as kernels
 from local_log.formats.primitives import INT32_MAX
 
 _MAGIC_2 = 2
@@ -111,9 +110,11 @@ def index_batches(segment: Segment, scanned: Scanned, last_indexed: int) -> int:
 
     `last_indexed` is the position of the last batch with an entry, 0 before the first one; returns that of the new last one.
     """
+    from local_log.formats.kernels.scan import index_rows
+
     batches = scanned.batches
     rows = np.empty(len(batches), np.uint64)
-    n = kernels.index_rows(batches.positions, scanned.position, last_indexed, segment.interval, rows)
+    n = index_rows(batches.positions, scanned.position, last_indexed, segment.interval, rows)
     rows = rows[:n].astype(np.int64)
     known, known_offset = segment.max_timestamp
     timestamps = np.maximum.accumulate(np.maximum(batches.max_timestamp, known))

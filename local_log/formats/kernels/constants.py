@@ -22,3 +22,21 @@ BLOCK_BYTES: Final = 64
 
 STEP_BYTES: Final = 1 << 18
 """The decoder prefetches the bytes that the checksum reads next, this far ahead."""
+
+OFFSET_NOT_GROWN: Final = 1
+OFFSET_TOO_FAR: Final = 2
+BAD_TIMESTAMP: Final = 3
+"""The statuses of what encodes records."""
+
+RECORD_OVERHEAD_MAX: Final = 36
+"""Bytes of a record without key, value and headers: length 5, attributes 1, timestamp 10, offset 5, three counts of 5."""
+
+HEADER_OVERHEAD_MAX: Final = 10
+
+NO_KEY: Final = 1
+TIME_OUT_OF_RANGE: Final = 2
+TIME_OF_APPEND: Final = 3
+"""What the validation of records finds wrong with one of them, by a topic's rules."""
+
+ENTRY_WORDS: Final = 3
+"""Of 8 bytes, of an entry of the offset map."""

@@ -5,22 +5,13 @@ key, -1 for null, and the key; the value likewise; varint number of headers, eac
 All varints are zigzag. Source: KIP-98, Kafka's DefaultRecord.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels.constants import DONE
+from local_log.formats.kernels.constants import BAD_TIMESTAMP, DONE, OFFSET_NOT_GROWN, OFFSET_TOO_FAR
 from local_log.formats.kernels.scan import copy
-
-OFFSET_NOT_GROWN: Final = 1
-OFFSET_TOO_FAR: Final = 2
-BAD_TIMESTAMP: Final = 3
-
-RECORD_OVERHEAD_MAX: Final = 36
-"""Bytes of a record without key, value and headers: length 5, attributes 1, timestamp 10, offset 5, three counts of 5."""
-
-HEADER_OVERHEAD_MAX: Final = 10
 
 _0, _1, _3, _7, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 3, 7, 63, 127, 128))
 _NULL = np.uint64(1)  # -1 in zigzag

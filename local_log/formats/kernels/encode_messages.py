@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from local_log.formats.kernels.constants import DONE
-from local_log.formats.kernels.encode import BAD_TIMESTAMP, OFFSET_NOT_GROWN, is_null
+from local_log.formats.kernels.constants import BAD_TIMESTAMP, DONE, OFFSET_NOT_GROWN
+from local_log.formats.kernels.encode import is_null
 from local_log.formats.kernels.scan import copy
 
 _0, _1, _2, _3, _4, _8, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 16, 24))

@@ -12,8 +12,6 @@ from numba import njit, types
 from local_log.formats.kernels.encode import is_null
 from local_log.formats.kernels.md5 import digests
 
-ENTRY_WORDS: Final = 3
-
 _0, _1, _2, _3, _PROBES = (np.uint64(n) for n in (0, 1, 2, 3, 12))
 _NEVER: Final = np.int64(0x7FFFFFFFFFFFFFFF)
 

@@ -4,7 +4,7 @@ See `kernels.scan` for the rules of such code and `encode` for a record's fields
 what a broker has accepted, it limits varints to Kafka's number of bytes: 5 for a length, 10 for a timestamp.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -15,13 +15,12 @@ from local_log.formats.kernels.constants import (
     BYTES_LEFT_OVER,
     DONE,
     FIELD_PAST_RECORD,
+    NO_KEY,
     RECORD_PAST_BATCH,
+    TIME_OF_APPEND,
+    TIME_OUT_OF_RANGE,
 )
 from local_log.formats.kernels.scan import long_varint
-
-NO_KEY: Final = 1
-TIME_OUT_OF_RANGE: Final = 2
-TIME_OF_APPEND: Final = 3
 
 _0, _1, _7, _14, _28, _63, _127, _128 = (np.uint64(n) for n in (0, 1, 7, 14, 28, 63, 127, 128))
 _32_BITS = np.uint64((1 << 32) - 1)

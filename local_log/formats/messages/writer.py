@@ -14,7 +14,6 @@ from local_log.errors import Invalid
 from local_log.formats.checksum import crc32
 from local_log.formats.compression import compress, with_former_lz4_checksum
 from local_log.formats.header_layout import APPEND_TIME, LOG_OVERHEAD, MAGIC_AT, MESSAGE_SIZE_MIN, OFFSET_LENGTH
-from local_log.formats.kernels import encode_messages as kernels
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.writer import PROBLEM, binary_buffers, bytes_of, int64_of
@@ -55,6 +54,8 @@ def write_messages(new: NewMessages, records: pa.RecordBatch) -> bytes:
         raise Invalid(f"messages of magic {new.magic} with codec {new.codec.name}; magic is 0 or 1, and zstd came with magic 2")
     if not records.num_rows:
         return b""
+    from local_log.formats.kernels import encode_messages as kernels
+
     offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
     keys, values = records.column("key"), records.column("value")
     is_relative = new.magic == 1 and new.codec != Codec.none

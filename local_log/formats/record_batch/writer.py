@@ -27,7 +27,7 @@ from local_log.formats.header_layout import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
 )
-from local_log.formats.kernels import encode as encode_kernels
+from local_log.formats.kernels import constants
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec
 from local_log.formats.record_batch.columns import HEADERS_TYPE
@@ -41,13 +41,10 @@ RECORDS = pa.schema(
 """The columns that a batch is written from, as `columns.decode` returns them."""
 
 PROBLEM = {
-    encode_kernels.OFFSET_NOT_GROWN: "an offset is not above the one before it",
-    encode_kernels.OFFSET_TOO_FAR: "an offset is not in the 2^31 from the batch's base offset on",
-    encode_kernels.BAD_TIMESTAMP: "a timestamp is negative and not -1, which stands for none",
+    constants.OFFSET_NOT_GROWN: "an offset is not above the one before it",
+    constants.OFFSET_TOO_FAR: "an offset is not in the 2^31 from the batch's base offset on",
+    constants.BAD_TIMESTAMP: "a timestamp is negative and not -1, which stands for none",
 }
-# A kernel's type says nothing of unpacked arguments.
-_encode_records: Any = encode_kernels.encode_records
-_encode_batches: Any = encode_kernels.encode_batches
 _HEADER_ROOM = bytes(BATCH_HEADER_BYTES)
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ENDS = np.zeros(1, np.int32)
@@ -94,11 +91,14 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
     _check(new)
     if not records.num_rows:
         return b""
+    from local_log.formats.kernels import encode
+
     offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
     base_timestamp = int(timestamps[0]) if new.delete_horizon_ms is None else new.delete_horizon_ms
     buffers, room = _buffers(records)
     out = np.empty(BATCH_HEADER_BYTES + room, np.uint8)
-    status, row, end, latest = _encode_records(
+    encode_records: Any = encode.encode_records  # a kernel's type says nothing of unpacked arguments
+    status, row, end, latest = encode_records(
         new.base_offset, base_timestamp, offsets, timestamps, *buffers, out, BATCH_HEADER_BYTES
     )
     if status:
@@ -125,6 +125,8 @@ def rewrite_batches(headers: Any, counts: Any, records: pa.RecordBatch) -> tuple
     Sizes, checksums and counts of the headers are computed; so are the base timestamp, unless it is a delete horizon, and the
     greatest timestamp, unless it is that of the append. Raises Invalid as `write_batch`.
     """
+    from local_log.formats.kernels import encode
+
     offsets, timestamps = int64_of(records.column("offset")), int64_of(records.column("timestamp"))
     firsts = np.cumsum(counts) - counts
     has_horizon = (headers["attributes"] & DELETE_HORIZON) != 0
@@ -133,7 +135,8 @@ def rewrite_batches(headers: Any, counts: Any, records: pa.RecordBatch) -> tuple
     buffers, room = _buffers(records)
     out = np.empty(len(counts) * BATCH_HEADER_BYTES + room, np.uint8)
     ends, latest = np.empty(len(counts), np.int64), np.empty(len(counts), np.int64)
-    status, row = _encode_batches(
+    encode_batches: Any = encode.encode_batches
+    status, row = encode_batches(
         base_offsets, base_timestamps, counts, BATCH_HEADER_BYTES, offsets, timestamps, *buffers, out, ends, latest
     )
     if status:
@@ -179,7 +182,7 @@ def _buffers(records: pa.RecordBatch) -> tuple[list[Any], int]:
     buffers = [*binary_buffers(keys), *binary_buffers(values), _ends(headers), *binary_buffers(names)[:2], *binary_buffers(data)]
     room = (
         bytes_of(keys) + bytes_of(values) + bytes_of(names) + bytes_of(data)
-        + records.num_rows * encode_kernels.RECORD_OVERHEAD_MAX + len(pairs) * encode_kernels.HEADER_OVERHEAD_MAX
+        + records.num_rows * constants.RECORD_OVERHEAD_MAX + len(pairs) * constants.HEADER_OVERHEAD_MAX
     )  # fmt: skip
     return buffers, room
 
