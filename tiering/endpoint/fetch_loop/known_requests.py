@@ -16,6 +16,8 @@ from tiering.endpoint.network.receive import SIZE_BYTES
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.read.tiered_log import TieredLog
 
+IDLE_MS: Final = 10_000
+"""So long after it was last answered a request makes place for another one."""
 FRESH_MS: Final = 30_000
 """So long after a fetch its topic is looked at in the background."""
 _FRAMES: Final = 3
@@ -42,7 +44,7 @@ class KnownRequest(NamedTuple):
 
 
 class KnownRequests:
-    """At most REQUESTS_MAX: one more, and all others are forgotten. For the thread of the sockets."""
+    """At most REQUESTS_MAX, and no more while all of them are in use. For the thread of the sockets."""
 
     def __init__(self, tables: Tables, batches: KnownBatches) -> None:
         self._tables, self._batches = tables, batches
@@ -50,6 +52,8 @@ class KnownRequests:
         self._topics: dict[str, HostedTopic | None] = {}
         """As they were when it was last checked that the requests may be answered."""
         self._used_ms: dict[str, int] = {}
+        self._answered_ms: dict[int, int] = {}
+        """When the requests were last answered, by the ids of these objects."""
         self._live: LiveBrokers | None = None
         self._acls: AclIndex | None = None
 
@@ -77,7 +81,7 @@ class KnownRequests:
     def used(self, number: int, now_ms: int) -> KnownRequest:
         """A request that was answered now."""
         one = self._known[number]
-        self._used_ms[one.name] = now_ms
+        self._used_ms[one.name] = self._answered_ms[id(one)] = now_ms
         return one
 
     def look(self, context: Context) -> None:
@@ -92,16 +96,21 @@ class KnownRequests:
         for one in self._known:
             if one.group == group and one.fetch.alike == fetch.alike:
                 return one
-        found = _known(fetch, group, connection, context)
+        now_ms, kept = context.clock.now_ms(), self._known
+        if len(kept) >= REQUESTS_MAX:
+            kept = [one for one in kept if now_ms - self._answered_ms.get(id(one), 0) < IDLE_MS]
+        found = _known(fetch, group, connection, context) if len(kept) < REQUESTS_MAX else None
         if found is not None:
+            self._answered_ms[id(found)] = now_ms
             topics = {found.name: None, **self._topics}  # a new one is checked before the loop is called again
-            self._set([*(self._known if len(self._known) < REQUESTS_MAX else ()), found], topics)
+            self._set([*kept, found], topics)
         return found
 
     def _set(self, known: list[KnownRequest], topics: dict[str, HostedTopic | None]) -> None:
         self._known = known
         self._topics = {one.name: topics[one.name] for one in known}
         self._used_ms = {name: used_ms for name, used_ms in self._used_ms.items() if name in self._topics}
+        self._answered_ms = {id(one): self._answered_ms.get(id(one), 0) for one in known}
         self._batches.keep(one.log for one in known)
         self._tables.state["requests"] = len(known)
         for number, one in enumerate(known):

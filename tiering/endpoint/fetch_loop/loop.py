@@ -24,6 +24,12 @@ from tiering.endpoint.request_context import ConnectionContext
 
 LIMIT_NS: Final = 1_000_000
 """So long one call answers requests; the other sockets wait meanwhile."""
+LEARNED_MAX: Final = 1 << 10
+"""So many answers more than it has given the loop looks at to know the next ones, at first."""
+LEARNED_A_SECOND: Final = 64
+"""And in each second in any case."""
+ANSWERS_A_LOOK: Final = 4
+"""The loop has to answer so many requests for one more look, or the looks would cost more than they save."""
 GROUPS_MAX: Final = 1 << 12
 """Of clients that may do the same. Those of others are not answered by the loop."""
 _NS_PER_MS: Final = 1_000_000
@@ -63,6 +69,8 @@ class FetchLoop:
         self._group_of, self._last_ns = self._tables.channels["group"], self._tables.channels["last_ns"]
         self._groups: dict[tuple[str, str], int] = {}
         self._told_ns = 0
+        self._credit = LEARNED_MAX * ANSWERS_A_LOOK
+        """How many looks there may be, times ANSWERS_A_LOOK."""
         self._state["epoll"], self._state["limit_ns"] = self._epoll.fileno(), LIMIT_NS
 
     def fileno(self) -> int:
@@ -102,9 +110,13 @@ class FetchLoop:
     def learn(self, answer: Answer, connection: ConnectionContext) -> bool:
         """Such a request was answered just now: whether the loop may answer the next ones, since the batches are in files."""
         _, sent, *_ = answer.parts
-        if answer.fetch.alike is None or not isinstance(sent, FileRange):
+        group = self._group(connection)
+        if answer.fetch.alike is None or not isinstance(sent, FileRange) or group == NO_GROUP:
             return False
-        known = self._requests.add(answer.fetch, self._group(connection), connection, self._context)
+        if self._credit < ANSWERS_A_LOOK:
+            return True  # perhaps it knows the next one
+        self._credit -= ANSWERS_A_LOOK
+        known = self._requests.add(answer.fetch, group, connection, self._context)
         try:
             if known is not None:
                 self._batches.learn(known.log, answer.offset, sent, self._context.reads)
@@ -119,6 +131,7 @@ class FetchLoop:
     def look(self) -> None:
         """To be called every second: files whose place others have taken are forgotten."""
         self._batches.look(self._context.reads)
+        self._credit = max(self._credit, LEARNED_A_SECOND * ANSWERS_A_LOOK)
 
     def answered(self) -> Iterator[tuple[int, int]]:
         """The connections that were answered since this was asked before, and when last, in ms; the longest ago first."""
@@ -140,6 +153,7 @@ class FetchLoop:
 
     def _count(self, answers: int) -> None:
         now_ms = self._context.clock.now_ms()
+        self._credit = min(self._credit + answers, LEARNED_MAX * ANSWERS_A_LOOK)
         times, sizes = defaultdict[int, list[tuple[int, int]]](list), defaultdict[int, int](int)
         for request, size, total_ns, send_ns in self._tables.answers[:answers].tolist():
             sizes[request] += size

@@ -14,6 +14,7 @@ from logs_to_archive import copy_of, offload_all, set_checkpoint
 from loop_clients import LoopClient, fetch_loop, the_long_way
 from tiered_worlds import World, batches_of
 
+from local_log.file_range import FileRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.store.open import open_store
@@ -22,12 +23,15 @@ from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Broker, LiveBrokers
 from tiering.endpoint.fetch_loop import loop as loops
-from tiering.endpoint.fetch_loop.known_requests import FRESH_MS
+from tiering.endpoint.fetch_loop.known_batches import KnownBatches
+from tiering.endpoint.fetch_loop.known_requests import FRESH_MS, IDLE_MS
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Received, Unsent
 from tiering.endpoint.fetch_loop.tables import ANSWERS_MAX, READY_MAX
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
+from tiering.endpoint.reads import Reads
+from tiering.read.tiered_log import TieredLog
 
 MIXED = "g-mixed"
 
@@ -340,6 +344,57 @@ def test_a_file_whose_place_another_has_taken_is_forgotten_within_a_second(chang
     endpoint.context.reads.forget_recent()
     loop.look()
     assert client.event(fetch(endpoint)) is not None
+
+
+def test_more_requests_than_there_is_room_for_do_not_take_the_place_of_those_in_use(
+    changing: tuple[Endpoint, FetchLoop, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tiering.endpoint.fetch_loop.known_requests.REQUESTS_MAX", 2)
+    endpoint, loop, _ = changing
+    clients = [LoopClient(endpoint, loop) for _ in range(3)]
+    requests = [fetch(endpoint, 0, version) for version in (9, 10, 11)]
+
+    def asked(times: int = 4) -> list[int]:
+        before = [one.by_loop for one in clients]
+        for _ in range(times):
+            for client, request in zip(clients, requests, strict=True):
+                assert client.ask(request) == the_long_way(endpoint, request)
+        return [one.by_loop - count for one, count in zip(clients, before, strict=True)]
+
+    asked()
+    assert asked() == [4, 4, 0]
+    endpoint.clock.sleep(IDLE_MS / 1000)
+    endpoint.context.logs.topic(MIXED)
+    for _ in range(3):
+        assert clients[2].ask(requests[2]) == the_long_way(endpoint, requests[2])
+    assert clients[2].by_loop > 0, "the others were idle"
+
+
+def test_the_loop_looks_at_no_more_batches_than_its_answers_are_worth(
+    endpoints: list[Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "LEARNED_MAX", 1)
+    monkeypatch.setattr(loops, "LEARNED_A_SECOND", 2)
+    looked = list[int]()
+    learn = KnownBatches.learn
+
+    def counted(self: KnownBatches, log: TieredLog, offset: int, sent: FileRange, reads: Reads) -> None:
+        looked.append(offset)
+        learn(self, log, offset, sent, reads)
+
+    monkeypatch.setattr(KnownBatches, "learn", counted)
+    monkeypatch.setattr("tiering.endpoint.fetch_loop.known_batches.LEARNED_BYTES", 1)  # nothing is ever known
+    endpoint = endpoints[0]
+    with fetch_loop(endpoint) as loop:
+        client = LoopClient(endpoint, loop)
+        for _ in range(20):
+            assert client.ask(fetch(endpoint)) == the_long_way(endpoint, fetch(endpoint))
+        assert len(looked) == 1
+        loop.look()
+        for _ in range(20):
+            client.ask(fetch(endpoint))
+        assert len(looked) == 3
+        assert client.by_loop == 0
 
 
 def test_who_may_not_read_any_more_is_not_answered_by_the_loop(endpoints: list[Endpoint], tmp_path: Path) -> None:
