@@ -89,6 +89,23 @@ class CompactedTopic:
 
 
 def _loaded(log: UnifiedLog, number: int) -> Iterator[Loaded | EndOfTransaction]:
+    """Of the records that belong to no transaction the last one of each key, as the cleaner leaves them: a segment that is still
+    written has a key many times."""
+    last: dict[bytes, int] = {}
+    for _, of, records in _decoded(log):
+        keys, offsets = records.column("key").to_pylist(), records.column("offset").to_pylist()
+        in_transaction = per_record(of, of.is_transactional)
+        if in_transaction.any():
+            rows = zip(keys, offsets, in_transaction.tolist(), strict=True)
+            last |= {key: offset for key, offset, is_transactional in rows if not is_transactional}
+        else:
+            last |= zip(keys, offsets, strict=True)
+    for start, of, records in _decoded(log):
+        yield from _records(of, records, start, number, last)
+
+
+def _decoded(log: UnifiedLog) -> Iterator[tuple[int, Batches, pa.RecordBatch]]:
+    """All batches, with the offset from which they were asked for."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, _LOAD_BYTES).records
@@ -97,23 +114,30 @@ def _loaded(log: UnifiedLog, number: int) -> Iterator[Loaded | EndOfTransaction]
             if not len(batches):  # the cleaner has left nothing before the log's end
                 return
             for of, records in decode(data, batches):
-                yield from _records(of, records, offset, number)
+                yield offset, of, records
         offset = batches.next_offset
 
 
-def _records(batches: Batches, records: pa.RecordBatch, start: int, number: int) -> Iterator[Loaded | EndOfTransaction]:
-    """The records from the offset `start` on."""
+def _records(
+    batches: Batches, records: pa.RecordBatch, start: int, number: int, last: Mapping[bytes, int]
+) -> Iterator[Loaded | EndOfTransaction]:
+    """The records from the offset `start` on, but for those that a later one of their key replaces."""
     columns: tuple[Any, ...] = (
-        per_record(batches, batches.is_control).tolist(),
         per_record(batches, batches.is_transactional).tolist(),
-        per_record(batches, batches.header["producer_id"]).tolist(),
-        *(records.column(name).to_pylist() for name in ("offset", "key", "value")),
+        *(records.column(name).to_pylist() for name in ("offset", "key")),
     )
-    for is_control, is_transactional, producer_id, offset, key, value in zip(*columns, strict=True):
-        if offset < start or key is None:
-            continue
-        transaction = (number, producer_id)
-        if not is_control:
+    rows = enumerate(zip(*columns, strict=True))
+    wanted = [
+        row
+        for row, (is_transactional, offset, key) in rows
+        if offset >= start and key is not None and (is_transactional or last[key] == offset)
+    ]
+    is_control, producer_ids = (per_record(batches, of) for of in (batches.is_control, batches.header["producer_id"]))
+    values = records.column("value").take(pa.array(wanted, pa.int64())).to_pylist()
+    for row, value in zip(wanted, values, strict=True):
+        is_transactional, offset, key = (of[row] for of in columns)
+        transaction = (number, int(producer_ids[row]))
+        if not is_control[row]:
             yield Loaded(Record(key, value), offset, transaction if is_transactional else None)
         elif is_transactional:
             yield EndOfTransaction(transaction, read_control_type(key) == ControlType.COMMIT)

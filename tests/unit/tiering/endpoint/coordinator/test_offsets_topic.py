@@ -14,7 +14,7 @@ from local_log.engine.producers.state import Origin
 from local_log.errors import Invalid
 from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
-from tiering.endpoint.coordinator.offsets_log import NAME, partition_for
+from tiering.endpoint.coordinator.offsets_log import NAME, Loaded, partition_for
 from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
 from tiering.endpoint.coordinator.opening import offsets_topic
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
@@ -83,6 +83,32 @@ def test_the_cleaner_keeps_the_last_commit_of_each_partition_and_a_restart_finds
     assert coordinator.offsets() == {("orders", 0): 298, ("orders", 1): 299}
     tier.stop()
     assert on(host)[0].offsets() == {("orders", 0): 298, ("orders", 1): 299}
+
+
+def test_of_what_was_committed_many_times_the_last_commit_is_loaded_and_all_that_transactions_have(host: Host) -> None:
+    coordinator, tier = on(host)
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    for number in range(40):
+        coordinator.commit(number, partition=number % 2)
+        if number in (10, 20):
+            commit = offset_commit_record(OffsetCommitKey("readers", "orders", 0), OffsetAndMetadata(1000 + number, -1, "", 0))
+            sent = batch_of(
+                commit.value or b"", keys=(commit.key,), producer=number, sequence=0, transactional=True
+            )  # of which one ends
+            log.append_as_leader(sent, 0, Origin.REPLICATION)
+    log.append_as_leader(marker(0, 10, commit=True), 0, Origin.COORDINATOR)
+    coordinator.commit(5, partition=3)
+    coordinator.delete(3)
+    tier.stop()
+    coordinator, tier = on(host)
+    loaded = [found for found in OffsetsTopic.of(tier, CONFIG).load() if isinstance(found, Loaded)]
+    assert [(one.transaction is None, one.record.value is None) for one in loaded] == [
+        *[(False, False)] * 2,
+        *[(True, False)] * 2,
+        (True, True),
+    ]
+    assert coordinator.offsets() == {("orders", 0): 38, ("orders", 1): 39}
+    assert coordinator.fetch(0, require_stable=True)["orders", 0][3] == 88, "the other one has not ended"
 
 
 def test_transactions_that_a_broker_has_written_are_taken_up(host: Host) -> None:
