@@ -13,8 +13,9 @@ from typing import Any
 
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import need
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, Api
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, APIS, PRODUCE, Api
 from tiering.endpoint.protocol.errors import InvalidRequest
+from tiering.endpoint.protocol.produce_frames import VERSIONS, read_one_append, write_one_append
 from tiering.endpoint.protocol.reading import ELEMENTS_MAX, read_message, skip_tagged
 from tiering.endpoint.protocol.writing import Output, writer
 
@@ -58,6 +59,10 @@ def read_request(frame: bytes, elements_max: int = ELEMENTS_MAX, apis: Mapping[i
 def write_response(header: RequestHeader, message: Any) -> list[Any]:
     """The parts of the response's frame: bytes, and the parts of its records. Raises InvalidRequest if it cannot be told."""
     is_flexible = header.api.is_flexible(header.version)
+    if header.api is PRODUCE and header.version in VERSIONS:
+        whole = write_one_append(header.correlation_id, header.version, message)
+        if whole is not None:
+            return [whole]
     out = Output()
     out.buffer += _SIZE.pack(header.correlation_id)
     if is_flexible and header.api is not API_VERSIONS:
@@ -101,5 +106,7 @@ def _read_request(frame: bytes, elements_max: int, apis: Mapping[int, Api]) -> R
         pos = skip_tagged(frame, pos)
     if not is_answered:
         return UnknownApiVersions(correlation_id)
-    message = read_message(api.request, version, frame, pos, flexible=is_flexible, elements_max=elements_max)
+    message = read_one_append(frame, pos, version) if api is PRODUCE and version in VERSIONS else None
+    if message is None:
+        message = read_message(api.request, version, frame, pos, flexible=is_flexible, elements_max=elements_max)
     return Request(RequestHeader(api, version, correlation_id, client_id), message)
