@@ -40,6 +40,7 @@ from tiering.endpoint.apis.produce import produce
 from tiering.endpoint.apis.producers import describe_producers
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
+from tiering.endpoint.apis.single_appends import append_one
 from tiering.endpoint.apis.transaction_offsets import txn_offset_commit
 from tiering.endpoint.apis.transactions import (
     add_offsets_to_txn,
@@ -253,7 +254,8 @@ def _append_at_once(
     """What of it has to wait is left to the call."""
     done: dict[Any, Any] = {}
     try:
-        return handle(frame, connection, context, done)
+        answer = append_one(frame, context, done)
+        return handle(frame, connection, context, done) if answer is None else answer
     except NotAtHand:
         return partial(handle, frame, connection, replace(context, may_wait=True), done)
 

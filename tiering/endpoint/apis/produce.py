@@ -159,6 +159,13 @@ def _refused(number: int, code: ErrorCode, message: str | None = None, log_start
     return PartitionProduceResponse(number, code, _NOTHING, log_start_offset=log_start, error_message=message)
 
 
+def append_failed(context: Context, name: str, number: int, e: LogError) -> PartitionProduceResponse:
+    """The answer where a log fails."""
+    context.report(f"{name}-{number}: an append fails: {e}")
+    context.metrics.produced(name, 0, 0, failed=True)
+    return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
 class _Appends:
     """The appends of one request."""
 
@@ -231,9 +238,7 @@ class _Appends:
         except Invalid:  # its log was closed meanwhile
             return self._led_elsewhere(name, number)
         except LogError as e:
-            self._context.report(f"{name}-{number}: an append fails: {e}")
-            metrics.produced(name, 0, 0, failed=True)
-            return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)
+            return append_failed(self._context, name, number, e)
         metrics.produced(name, len(records), _count(info))
         self.logs[place] = log
         return PartitionProduceResponse(number, ErrorCode.NONE, info.first_offset, info.log_append_time, info.log_start_offset)

@@ -34,7 +34,7 @@ def check_records(records: Buffer, version: int) -> None:
     """Raises InvalidRecord, UnsupportedCodec, CorruptMessage. Older versions take whatever the log takes, as in Kafka."""
     if version < _BATCHES_SINCE:
         return
-    attributes = _of_one_batch(records)
+    attributes = attributes_of_one_batch(records)
     if attributes is None:
         attributes = _of_first(memory_batches(records), version)
     if version < _ZSTD_SINCE and attributes & CODEC == Codec.zstd:
@@ -55,14 +55,14 @@ def first_of_transaction(records: Buffer) -> MemoryBatch | None:
 
 
 def _is_transactional(records: Buffer) -> bool:
-    attributes = _of_one_batch(records)
+    attributes = attributes_of_one_batch(records)
     if attributes is not None:
         return bool(attributes & TRANSACTIONAL)
     batches = memory_batches(records)
     return bool(batches) and batches[0].magic == MAGIC and batches[0].is_transactional
 
 
-def _of_one_batch(records: Buffer) -> int | None:
+def attributes_of_one_batch(records: Buffer) -> int | None:
     """The attributes of what is one batch by its size and magic, None for anything else."""
     size = len(records)
     if size < LOG_OVERHEAD + BATCH_SIZE_MIN or records[MAGIC_AT] != MAGIC:

@@ -13,8 +13,9 @@ Source: Kafka's ProduceRequest and ProduceResponse, versions with tagged fields 
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.protocol.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -27,6 +28,7 @@ VERSIONS: Final = range(9, 14)
 _IDS_SINCE: Final = 13
 _ID_BYTES, _SHORT_MAX = 16, 0x7F
 _SHIFT_MAX: Final = 28
+_SIZE_BYTES: Final = 4
 _ONE: Final = 2
 """The size of an array of one, as it is written."""
 _NOBODY: Final = LeaderIdAndEpoch()
@@ -35,20 +37,31 @@ _ASKED, _PARTITION = Struct(">BhiB"), Struct(">Bi")
 _BEGIN, _ANSWER = Struct(">iibB"), Struct(">BihqqqBBBBiB")
 
 
-def read_one_append(frame: bytes, pos: int, version: int) -> ProduceRequest | None:
-    """The request whose body is at `pos`; None for another one, also for one that is damaged."""
+class OneAppend(NamedTuple):
+    """What is asked; `named` is the topic's name or id as it is written."""
+
+    acks: int
+    timeout_ms: int
+    named: bytes
+    number: int
+    records: memoryview
+
+    def topic(self, version: int) -> tuple[str, str]:
+        """The topic's name and id, of which one is empty."""
+        if version >= _IDS_SINCE:
+            return "", urlsafe_b64encode(self.named)[:22].decode()
+        return self.named[1:].decode("utf-8", "replace"), ZERO_TOPIC_ID
+
+
+def find_one_append(frame: bytes, pos: int, version: int) -> OneAppend | None:
+    """What the request asks whose body is at `pos`; None for another one, also for one that is damaged."""
     try:
         transactional_id, acks, timeout_ms, topics = _ASKED.unpack_from(frame, pos)
         pos += _ASKED.size
         named_size = _ID_BYTES if version >= _IDS_SINCE else frame[pos]
         end = pos + named_size
         partitions, index = _PARTITION.unpack_from(frame, end)
-        if (
-            transactional_id
-            or topics != _ONE
-            or partitions != _ONE
-            or (version < _IDS_SINCE and not 0 < frame[pos] <= _SHORT_MAX)
-        ):
+        if transactional_id or topics != _ONE or partitions != _ONE or not 0 < named_size <= _SHORT_MAX:
             return None
         start = end + _PARTITION.size
         size, shift = 0, 0
@@ -61,13 +74,16 @@ def read_one_append(frame: bytes, pos: int, version: int) -> ProduceRequest | No
     start += 1
     if size < _ONE or start + size - 1 + len(_NO_TAGS) != len(frame) or frame[-len(_NO_TAGS) :] != _NO_TAGS:
         return None
-    records = memoryview(frame)[start : start + size - 1]
-    if version >= _IDS_SINCE:
-        topic = TopicProduceData("", urlsafe_b64encode(frame[pos:end])[:22].decode(), (PartitionProduceData(index, (records,)),))
-    else:
-        name = frame[pos + 1 : end].decode("utf-8", "replace")
-        topic = TopicProduceData(name, partition_data=(PartitionProduceData(index, (records,)),))
-    return ProduceRequest(None, acks, timeout_ms, (topic,))
+    return OneAppend(acks, timeout_ms, frame[pos:end], index, memoryview(frame)[start : start + size - 1])
+
+
+def read_one_append(frame: bytes, pos: int, version: int) -> ProduceRequest | None:
+    """The same as a message."""
+    found = find_one_append(frame, pos, version)
+    if found is None:
+        return None
+    topic = TopicProduceData(*found.topic(version), (PartitionProduceData(found.number, (found.records,)),))
+    return ProduceRequest(None, found.acks, found.timeout_ms, (topic,))
 
 
 def write_one_append(correlation_id: int, version: int, message: ProduceResponse) -> bytes | None:
@@ -87,8 +103,12 @@ def write_one_append(correlation_id: int, version: int, message: ProduceResponse
         if len(name) >= _SHORT_MAX:
             return None
         named = bytes((len(name) + 1,)) + name
-    answer = _ANSWER.pack(
-        _ONE, one.index, 0, one.base_offset, one.log_append_time_ms, one.log_start_offset, 1, 0, 0, 0, message.throttle_time_ms, 0
-    )
-    size = _BEGIN.size - 4 + len(named) + len(answer)
+    where = one.index, 0, one.base_offset, one.log_append_time_ms, one.log_start_offset
+    return answer_frame(correlation_id, named, where, message.throttle_time_ms)
+
+
+def answer_frame(correlation_id: int, named: bytes, where: tuple[int, int, int, int, int], throttle_ms: int) -> bytes:
+    """The frame that says of a topic `where` records are: partition, no error, first offset, time of the append, log start."""
+    answer = _ANSWER.pack(_ONE, *where, 1, 0, 0, 0, throttle_ms, 0)
+    size = _BEGIN.size - _SIZE_BYTES + len(named) + len(answer)
     return _BEGIN.pack(size, correlation_id, 0, _ONE) + named + answer

@@ -13,8 +13,11 @@ from managed import T0
 from many_threads import in_a_thread
 from writing_endpoint import WritingEndpoint, allowed
 
-from tiering.endpoint.apis.kafka_apis import Later, handle_at_once
+from local_log.disk import Space
+from local_log.errors import Unreadable
+from tiering.endpoint.apis.kafka_apis import Later, handle, handle_at_once
 from tiering.endpoint.appends.at_once import BYTES_MAX, LONG_MS, PAUSE_MS
+from tiering.endpoint.appends.free_room import LOOKED_MS_MAX
 from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.protocol.api_keys import PRODUCE
@@ -69,6 +72,50 @@ def test_a_small_batch_is_appended_and_answered_at_once(endpoint: WritingEndpoin
     assert sent(endpoint, ONE, ONE) == {0: (0, 3), 1: (0, 2)}
     assert sent(endpoint, ONE, acks=0) == []
     assert ends(endpoint) == [5, 3]
+
+
+def test_the_bytes_are_those_of_the_way_of_all_requests() -> None:
+    at_once, later = WritingEndpoint(), WritingEndpoint()
+    for _ in range(2):
+        assert at_once.produce(ONE) == later.produce(ONE)
+    for version in range(PRODUCE.first, PRODUCE.last + 1):
+        for acks in (-1, 0, 1):
+            request = at_once.asked("orders", {0: (ONE,)}, version, acks=acks)
+            frame = write_request(RequestHeader(PRODUCE, version, 99, None if acks else "test"), request)[4:]
+            found = handle_at_once(frame, at_once.connection, replace(at_once.context, may_wait=False))
+            found = found() if callable(found) else found  # there is a segment to make
+            expected = handle(frame, later.connection, later.context)
+            assert isinstance(found, list)
+            assert isinstance(expected, list)
+            assert b"".join(map(bytes_of, found)) == b"".join(map(bytes_of, expected))
+    assert at_once.log().read(0, 1 << 20).records == later.log().read(0, 1 << 20).records
+    assert at_once.context.metrics.topics() == later.context.metrics.topics()
+
+
+def test_an_append_that_fails_is_told_and_not_made_again(endpoint: WritingEndpoint) -> None:
+    def fail() -> None:
+        raise Unreadable("/a: Input/output error")
+
+    endpoint.host.disk.calls.clear()
+    endpoint.host.disk.on_call = fail
+    assert sent(endpoint, ONE) == {0: (ErrorCode.KAFKA_STORAGE_ERROR, -1)}
+    assert len([call for call in endpoint.host.disk.calls if call.startswith("write ")]) == 1
+    assert len(endpoint.said) == 1
+
+
+def test_a_volume_without_room_is_told_by_the_way_of_all_requests(endpoint: WritingEndpoint) -> None:
+    endpoint.host.disk.space = lambda folder: Space(1 << 40, 0)  # type: ignore[method-assign]
+    endpoint.clock.now += LOOKED_MS_MAX
+    assert sent(endpoint, ONE) == {0: (ErrorCode.KAFKA_STORAGE_ERROR, -1)}
+    assert "storage.min.free.bytes" in endpoint.said[0]
+    assert ends(endpoint) == [2, 2]
+
+
+def test_topics_that_are_not_here_or_internal_take_nothing(endpoint: WritingEndpoint) -> None:
+    endpoint.tier.create_topic("__consumer_offsets")
+    for topic, code in (("nowhere", 3), ("__consumer_offsets", 17)):
+        found = handled(endpoint, endpoint.asked(topic, {0: (ONE,)}, VERSION))
+        assert offsets_of(found) == {0: (code, -1)}
 
 
 def test_what_is_refused_is_told_by_a_call_and_the_others_are_appended_once(endpoint: WritingEndpoint) -> None:
