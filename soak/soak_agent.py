@@ -261,13 +261,14 @@ def _report(agent: Agent, load: Load, kills: int, wrong: list[str]) -> dict[str,
 
 
 def main() -> None:
-    for name in ("own", "history"):
+    for name in ("own", "history", "life"):
         if f"--{name}" in sys.argv:
             importlib.import_module(f"soak_{name}").main()
             return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--own", action="store_true", help="a process that owns its log directory instead: see soak_own.py")
     parser.add_argument("--history", action="store_true", help="clients of an endpoint instead: see soak_history.py")
+    parser.add_argument("--life", action="store_true", help="topics from their first record to a lost disk: see soak_life.py")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds between two kills")
     parser.add_argument("--rate", type=int, default=1_000_000, help="bytes a second that are produced")

@@ -7,7 +7,7 @@ Each round begins with an empty directory. Producers of all kinds, members of gr
 read and write in transactions note what they ask and are told, while `tiering serve --own-log-dir` is killed, killed while it
 recovers, paused, without its archive and, as root, with a full disk. Local retention is small, so that they read over both tiers.
 In the end everything is read from the beginning, and the history is checked for anomalies. Prints JSON; the exit code is 1 if
-there is any, and its history is kept. With --mutant the endpoint is broken in one place, which is to be found within three
+there is any, and its history is kept. With --mutant the endpoint is broken in one place, which is to be found within five
 rounds; --mutants tries them all.
 """
 
@@ -46,9 +46,9 @@ CONFIG = {
     "internal.segment.bytes": "131072", "retention.ms": "-1", "local.retention.bytes": "300000", "file.delete.delay.ms": "1000",
     "remote.storage.enable": "true",
 }  # fmt: skip
-SETTLED_S_MAX, JOIN_S_MAX = 90, 150
+SETTLED_S_MAX, JOIN_S_MAX = 45, 150
 SHOWN = 5
-MUTANT_ROUNDS = 3
+MUTANT_ROUNDS = 5
 
 
 def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None) -> tuple[list[Anomaly], dict[str, Any]]:
@@ -65,7 +65,9 @@ def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None)
             recorder.stopping.set()
             for thread in threads:
                 thread.join(JOIN_S_MAX)
-            server.wrong += [f"{thread.name} does not end" for thread in threads if thread.is_alive()]
+            server.wrong += [f"{thread.name} does not end: {where(thread)}" for thread in threads if thread.is_alive()]
+            for note in tuple(recorder.open.values()):
+                note()
             read_back(server, recorder, chance)
             local = {f"{topic}-{number}": first_local(server.logs / f"{topic}-{number}") for topic, number in ALL}
             server.end(signal.SIGTERM)
@@ -157,6 +159,12 @@ def settled(asking: Ends, server: Server) -> dict[tuple[str, int], int]:
             uncommitted.close()
             return ends
         time.sleep(0.2)
+
+
+def where(thread: threading.Thread) -> str:
+    """Where a thread is."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame, 3)) if frame else "nowhere"
 
 
 def first_local(folder: Path) -> int:

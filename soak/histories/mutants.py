@@ -1,5 +1,6 @@
 """Mutants of the endpoint: each breaks one promise, and has to be found out by the histories of its clients."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ def replace(owner: object, name: str, made: object) -> None:
 
 
 def acknowledge_before_append() -> None:
-    """A producer without an id is answered, and its records are appended later, unless the process is killed."""
+    """Who writes outside of transactions is answered, and the records are appended later, unless the process is killed."""
     from local_log.engine.producers.state import Origin
     from local_log.engine.unified_log import UnifiedLog
     from local_log.formats.batches import scan
@@ -26,7 +27,7 @@ def acknowledge_before_append() -> None:
 
     def late(log: UnifiedLog, records: Any, epoch: int, origin: Origin = Origin.CLIENT, *rest: Any, **more: Any) -> Any:
         batches, _ = scan(bytes(records)) if origin is Origin.CLIENT else (None, None)
-        if batches is None or batches.header["producer_id"][0] >= 0:
+        if batches is None or batches.is_transactional[0]:
             for one in waiting.pop(log.folder.path, ()):
                 append(log, one, epoch)
             return append(log, records, epoch, origin, *rest, **more)
@@ -186,27 +187,23 @@ def truncate_at_start(directories: tuple[str, ...] = ()) -> None:
             batches, _ = scan(file.read_bytes())
             if len(batches):
                 with file.open("r+b") as opened:
-                    opened.truncate(int(batches.position[-1]))
+                    opened.truncate(int(batches.positions[-1]))
 
 
 def hide_the_end() -> None:
-    """The high watermark goes back: readers are told one that was true a second ago, and at times an older one."""
-    from local_log.engine.unified_log import UnifiedLog
+    """The high watermark goes back: who asks for it is told every other time what it was a while ago."""
+    from tiering.read.own_log import OwnLog
 
-    seen: dict[str, list[tuple[float, Any]]] = {}
-    now_of = UnifiedLog.offsets.fget  # type: ignore[attr-defined]
+    end_offset, seen, count = OwnLog.end_offset, dict[object, list[tuple[float, int]]](), itertools.count()
 
-    def old(log: UnifiedLog) -> Any:
-        now, known = now_of(log), seen.setdefault(log.folder.path, [])
-        if "__" in log.folder.path:
-            return now
+    def old(self: Any, *isolation: Any) -> int:
+        now, known = end_offset(self, *isolation), seen.setdefault((self.live.partition, *isolation), [])
         if not known or time.monotonic() - known[-1][0] > DELAY_S:
-            known.append((time.monotonic(), now.high_watermark))
+            known.append((time.monotonic(), now))
             del known[:-4]
-        before = known[0][1]
-        return now._replace(high_watermark=before) if before.offset >= now.local_log_start and len(known) % 2 else now
+        return known[0][1] if next(count) % 2 else now
 
-    replace(UnifiedLog, "offsets", property(old))
+    replace(OwnLog, "end_offset", old)
 
 
 MUTANTS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(

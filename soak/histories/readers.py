@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from histories.operations import NONE, Kind, Outcome, Polled, Position
 from histories.recorder import Recorder
-from histories.writers import ALL, PARTITIONS, QUICK, SILENT, Transaction, Transactor
+from histories.writers import ALL, PARTITIONS, QUICK, SILENT, Places, Transaction, Transactor
 
 POLL_S, ASKED_S = 0.3, 6
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -38,6 +38,8 @@ class Reader:
     chance: random.Random
     isolation: str = COMMITTED
     at: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    places: Places = ALL
+    """The topics and partitions that it reads."""
 
     @property
     def is_over(self) -> bool:
@@ -79,7 +81,7 @@ class Assigned(Reader):
 
     def run(self) -> None:
         consumer = consumer_of(self.address, "none", self.isolation)
-        self.start(consumer, dict.fromkeys(ALL, 0))
+        self.start(consumer, dict.fromkeys(self.places, 0))
         while not self.is_over:
             invoked_ns = self.recorder.now_ns()
             self.note_polled(consumer.consume(300, POLL_S), invoked_ns)
@@ -95,7 +97,7 @@ class Assigned(Reader):
     def read_all(self, ends: Mapping[tuple[str, int], int], until_s: float) -> bool:
         """The last read, of all partitions from their begin to these ends; whether it came there in time."""
         consumer, lacking = consumer_of(self.address, "none", self.isolation), dict(ends)
-        self.start(consumer, dict.fromkeys(ALL, 0), is_final=True)
+        self.start(consumer, dict.fromkeys(self.places, 0), is_final=True)
         began_ns = self.recorder.now_ns()
         while lacking and self.recorder.now_ns() - began_ns < until_s * 1e9:
             invoked_ns = self.recorder.now_ns()
@@ -142,7 +144,7 @@ class Member(Reader):
         return consumer
 
     def topics(self) -> Iterable[str]:
-        return PARTITIONS
+        return sorted({topic for topic, _ in self.places})
 
     def polled(self, consumer: Consumer, count: int) -> list[Polled]:
         """What is there, one message at a time: each is of the partitions that it has then."""
@@ -285,7 +287,7 @@ class Ends(Reader):
     def ends(self, consumer: Consumer) -> dict[tuple[str, int], int]:
         """Those that are told."""
         found: dict[tuple[str, int], int] = {}
-        for place in ALL:
+        for place in self.places:
             invoked_ns = self.recorder.now_ns()
             try:
                 _, found[place] = consumer.get_watermark_offsets(TopicPartition(*place), ASKED_S, cached=False)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,8 @@ class Recorder:
     stopping: threading.Event = field(default_factory=threading.Event)
     counts: Counter[str] = field(default_factory=Counter)
     """What happened besides, such as errors that clients were told."""
+    open: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """What notes each transaction that has begun, if its client never comes to its end."""
     _operations: list[Operation] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _values: Counter[str] = field(default_factory=Counter)

@@ -26,8 +26,11 @@ PARTITIONS = {"orders": 4, "out": 2}
 ALL = tuple((topic, number) for topic, count in PARTITIONS.items() for number in range(count))
 
 
-def padded(value: str) -> bytes:
-    return value.encode().ljust(PAD, b" ")
+Places = tuple[tuple[str, int], ...]
+
+
+def padded(value: str, size: int = PAD) -> bytes:
+    return value.encode().ljust(size, b" ")
 
 
 @dataclass
@@ -38,6 +41,8 @@ class Writer:
     address: str
     recorder: Recorder
     chance: random.Random
+    places: Places = ALL
+    """The topics and partitions that it writes to."""
 
     def producer(self, **more: Any) -> Producer:
         made = {"bootstrap.servers": self.address, "linger.ms": 2, "batch.size": 50_000, "error_cb": lambda error: None}
@@ -66,17 +71,18 @@ class Sender(Writer):
         producer = self.producer(**made, **{"compression.type": codec})
         while not self.is_over:
             for _ in range(self.chance.randrange(1, 20)):
-                self._send(producer)
+                self.send(producer)
             producer.poll(0)
             if len(producer) > 500:
                 producer.poll(0.2)
             self.pause(0.3)
         producer.flush(90)
 
-    def _send(self, producer: Producer) -> None:
+    def send(self, producer: Producer, size: int = PAD) -> None:
+        """One record of so many bytes, to any partition."""
         value, (topic, number), invoked_ns = (
             self.recorder.new_value(self.process),
-            self.chance.choice(ALL),
+            self.chance.choice(self.places),
             self.recorder.now_ns(),
         )
 
@@ -87,7 +93,7 @@ class Sender(Writer):
             outcome = Outcome.UNKNOWN if error is not None else Outcome.OK
             self.recorder.note(self.process, Kind.SEND, invoked_ns, outcome, sent=(Sent(f"{topic}-{number}", value, offset),))
 
-        producer.produce(topic, padded(value), partition=number, on_delivery=told)
+        producer.produce(topic, padded(value, size), partition=number, on_delivery=told)
 
 
 @dataclass
@@ -106,6 +112,7 @@ class Transaction:
     def __post_init__(self) -> None:
         self._began_ns = self.writer.recorder.now_ns()
         self.producer.begin_transaction()
+        self.writer.recorder.open[id(self)] = lambda: self.note(Outcome.UNKNOWN)
 
     def send(self, topic: str, number: int) -> None:
         value, partition = self.writer.recorder.new_value(self.process), f"{topic}-{number}"
@@ -127,6 +134,7 @@ class Transaction:
 
     def note(self, outcome: Outcome) -> None:
         """Notes how it has ended."""
+        self.writer.recorder.open.pop(id(self), None)
         now = self.ends_ns or self.writer.recorder.now_ns()
         self.writer.recorder.note(
             self.process, Kind.TXN, self._began_ns, outcome, sent=tuple(self._sent.values()), polled=self.polled,
@@ -197,7 +205,7 @@ class Transactor(Writer):
         transaction = Transaction(self, producer, self.process)
         try:
             for _ in range(self.chance.randrange(1, 8)):
-                transaction.send(*self.chance.choice(ALL))
+                transaction.send(*self.chance.choice(self.places))
                 self.pause(0.15)
         except (KafkaException, BufferError):
             transaction.end(is_committed=False)
