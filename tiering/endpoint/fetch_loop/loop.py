@@ -113,16 +113,15 @@ class FetchLoop:
         group = self._group(connection)
         if answer.fetch.alike is None or not isinstance(sent, FileRange) or group == NO_GROUP:
             return False
-        if self._credit < ANSWERS_A_LOOK:
-            return True  # perhaps it knows the next one
+        known = self._requests.add(answer.fetch, group, connection, self._context) if self._credit >= ANSWERS_A_LOOK else None
+        if known is None:
+            return False
         self._credit -= ANSWERS_A_LOOK
-        known = self._requests.add(answer.fetch, group, connection, self._context)
         try:
-            if known is not None:
-                self._batches.learn(known.log, answer.offset, sent, self._context.reads)
+            self._batches.learn(known.log, answer.offset, sent, self._context.reads)
         except LogError:
             return False  # who reads it is told
-        return known is not None
+        return True
 
     def look_at_topics(self) -> None:
         """To be called often, so that topics are looked at before a fetch has to wait for it."""
