@@ -1,0 +1,93 @@
+"""Kafka's command line tools at work with an endpoint of its own log directory, which is killed between them."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from java_tools import Tools, tools
+from kafka_judge import oracle
+from own_broker import OwnBroker
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+GROUPS = "consumer.group.ConsumerGroupCommand"
+ORDERS = ("--topic", "orders")
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
+    own = OwnBroker(tmp_path_factory.mktemp("own"), "offsets.topic.num.partitions=2", "group.initial.rebalance.delay.ms=0")
+    yield own
+    own.close()
+
+
+@pytest.fixture(scope="module")
+def tool(broker: OwnBroker) -> Iterator[Tools]:
+    """With a topic of two partitions and records, which were written before the endpoint was killed."""
+    with tools(broker.address) as found:
+        found("TopicCommand", "--create", *ORDERS, "--partitions", 2, "--config", "segment.ms=60000")
+        keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+        found("ConsoleProducer", *ORDERS, *keyed, stdin="".join(f"{number}:{number}\n" for number in range(COUNT)))
+        broker.end(signal.SIGKILL)
+        broker.start()
+        yield found
+
+
+def ends(tool: Tools, *more: str) -> int:
+    """The offsets of both partitions in all."""
+    return sum(int(line.split(":")[2]) for line in tool("GetOffsetShell", *ORDERS, *more).splitlines() if line)
+
+
+@oracle
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_kafka_consumer_groups_tells_resets_and_deletes_a_group(tool: Tools, protocol: str) -> None:
+    read = ("--group", protocol, "--from-beginning", "--max-messages", COUNT, "--timeout-ms", 30_000)
+    written = tool("consumer.ConsoleConsumer", *ORDERS, *read, "--command-property", f"group.protocol={protocol}")
+    assert sorted(int(line) for line in written.splitlines() if line.isdigit()) == list(range(COUNT))
+    assert protocol in tool(GROUPS, "--list")
+    rows = [line.split() for line in tool(GROUPS, "--describe", "--group", protocol).splitlines() if "orders" in line]
+    assert (sum(int(row[3]) for row in rows), {row[5] for row in rows}) == (COUNT, {"0"})
+    reset = ("--reset-offsets", "--group", protocol, *ORDERS, "--to-earliest", "--execute")
+    assert "orders" in tool(GROUPS, *reset)
+    rows = [line.split() for line in tool(GROUPS, "--describe", "--group", protocol).splitlines() if "orders" in line]
+    assert ({row[3] for row in rows}, sum(int(row[5]) for row in rows)) == ({"0"}, COUNT)
+    tool(GROUPS, "--delete", "--group", protocol)
+    assert protocol not in tool(GROUPS, "--list")
+
+
+@oracle
+def test_kafka_topics_alters_describes_and_deletes_a_topic(tool: Tools) -> None:
+    tool("TopicCommand", "--create", "--topic", "more")
+    tool("TopicCommand", "--alter", "--topic", "more", "--partitions", 3)
+    assert "PartitionCount: 3" in tool("TopicCommand", "--describe", "--topic", "more")
+    tool("TopicCommand", "--delete", "--topic", "more")
+    assert "more" not in tool("TopicCommand", "--list").split()
+    assert "segment.ms=60000" in tool("TopicCommand", "--describe", *ORDERS)
+
+
+@oracle
+def test_kafka_transactions_finds_none_that_hang(tool: Tools) -> None:
+    assert tool("TransactionsCommand", "list").splitlines()[0].split()[0] == "TransactionalId"
+    assert "orders" not in tool("TransactionsCommand", "find-hanging", "--broker-id", 1)
+
+
+@oracle
+def test_kafka_delete_records_and_log_dirs(tool: Tools, tmp_path: Path) -> None:
+    wanted = tmp_path / "records.json"
+    wanted.write_text(json.dumps({"partitions": [{"topic": "orders", "partition": 0, "offset": 5}], "version": 1}))
+    assert ends(tool, "--time", "-2") == 0
+    tool("DeleteRecordsCommand", "--offset-json-file", wanted)
+    assert (ends(tool, "--time", "-2"), ends(tool)) == (5, COUNT)
+    assert '"partition":"orders-1"' in tool("LogDirsCommand", "--describe", "--topic-list", "orders")
+
+
+@oracle
+def test_what_one_node_has_no_use_for_is_refused_at_once(tool: Tools) -> None:
+    assert "UnsupportedVersionException" in tool(
+        "LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions", code=1
+    )
+    assert "UnsupportedVersionException" in tool("MetadataQuorumCommand", "describe", "--status", code=1)
+    assert "SecurityDisabledException" in tool("AclCommand", "--list", code=1)
