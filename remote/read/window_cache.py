@@ -28,6 +28,9 @@ from remote.store.api import Body
 
 CHUNK_BYTES: Final = 256 << 10
 """Small, for readers of one batch; large enough for what a batch's neighbours have to say."""
+LARGE_WINDOW_BYTES: Final = 16 << 20
+WINDOWS_MIN: Final = 16
+"""A cache with room for fewer large windows has smaller ones."""
 
 
 _NUMBERS: Final = count()
@@ -51,13 +54,15 @@ class CachedSegment:
 class Window:
     """The bytes `[start, end)` of a segment. `notes` is for what readers find out about them; `number` is no other window's."""
 
-    __slots__ = ("_data", "_found", "end", "is_begun", "lock", "notes", "number", "segment", "start")
+    __slots__ = ("_data", "_found", "end", "is_ahead", "is_begun", "lock", "notes", "number", "segment", "start")
 
     def __init__(self, segment: CachedSegment, start: int, end: int) -> None:
         self.segment, self.start, self.end = segment, start, end
         self.number = next(_NUMBERS)
         self.is_begun = False
         """Whether a thread requests the bytes; the cache's lock is for it."""
+        self.is_ahead = False
+        """Whether it was requested ahead and nobody has read it; the cache's lock is for it, too."""
         self.notes: object = None
         self.lock = threading.Lock()
         """For whoever changes the notes."""
@@ -103,7 +108,7 @@ class WindowCache:
         """By segment and number of the chunk."""
         self._was_read: OrderedDict[Window, None] = OrderedDict()
         self._was_not_read: OrderedDict[Window, None] = OrderedDict()
-        self._used = 0
+        self._used = self._ahead = 0
         self._freed: deque[int] = deque()
         """Sizes that are used no more. A window may be freed anywhere, also by the thread that has the lock."""
         self._is_closed = False
@@ -113,6 +118,11 @@ class WindowCache:
         """Bytes that count against the bound."""
         with self._lock:
             return self._used_now()
+
+    @property
+    def is_far_ahead(self) -> bool:
+        """Whether more than a quarter of the bound is taken by what was requested ahead and not yet read."""
+        return self._ahead > self.bytes_max // 4
 
     def window(self, segment: CachedSegment, position: int, wanted_end: int) -> Window | None:
         """The window with a byte, whose bytes have come or were requested now, up to `wanted_end` or further.
@@ -165,6 +175,9 @@ class WindowCache:
                     window = self._begun(segment, start, end, is_awaited=False)
                 if window is None:
                     return start
+                if is_new:
+                    window.is_ahead = True
+                    self._ahead += window.end - window.start
             if is_new:
                 self._pool.submit(self._request_ahead, window, came)
             start = window.end
@@ -242,11 +255,17 @@ class WindowCache:
         return data
 
     def _touch(self, window: Window) -> None:
+        self._is_not_ahead(window)
         if window in self._was_read:
             self._was_read.move_to_end(window)
         elif window in self._was_not_read:
             del self._was_not_read[window]
             self._was_read[window] = None
+
+    def _is_not_ahead(self, window: Window) -> None:
+        if window.is_ahead:
+            window.is_ahead = False
+            self._ahead -= window.end - window.start
 
     def _used_now(self) -> int:
         while self._freed:
@@ -269,12 +288,18 @@ class WindowCache:
         return True
 
     def _remove(self, window: Window) -> None:
+        self._is_not_ahead(window)
         self._was_read.pop(window, None)
         self._was_not_read.pop(window, None)
         size, key = window.segment.chunk_bytes, window.segment.key
         for number in range(window.start // size, -(-window.end // size)):
             if self._windows.get((key, number)) is window:
                 del self._windows[key, number]
+
+
+def window_bytes_for(bytes_max: int) -> int:
+    """The size of windows for a cache of `bytes_max` bytes: the larger, the fewer requests, each of which costs servers a ms."""
+    return LARGE_WINDOW_BYTES if bytes_max >= WINDOWS_MIN * LARGE_WINDOW_BYTES else WINDOW_BYTES
 
 
 def _place(segment: CachedSegment, position: int) -> tuple[Hashable, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from local_log.errors import Invalid
 from remote.read.read_ahead import AheadBytes
 from remote.read.shared_reads import SharedReads
-from remote.read.window_cache import WindowCache
+from remote.read.window_cache import WindowCache, window_bytes_for
 from remote.store.instrumented import Meter
 from tiering.endpoint.apis.context import CLUSTER_ID, Context
 from tiering.endpoint.appends.free_room import CoordinatorsRoom
@@ -143,7 +143,8 @@ def broker_server(  # what it opens, in order, reads best in one place
     ):
         tiers = _tiers(config, ahead, meter, say, looks=local_tier is None)
         logs = _logs(tiers, local_tier, background, reports)
-        reads = Reads(shared=SharedReads(WindowCache(settings[CHUNK_CACHE_SIZE], tiers.reading.ahead.pool)))
+        cache_bytes = settings[CHUNK_CACHE_SIZE]
+        reads = Reads(shared=SharedReads(WindowCache(cache_bytes, tiers.reading.ahead.pool, window_bytes_for(cache_bytes))))
         topics = len(logs.names())
         listener = _listening(config)
         groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs))

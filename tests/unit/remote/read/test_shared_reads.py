@@ -20,7 +20,7 @@ from remote.read.checked_windows import NoRoom, NotThere
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.shared_reads import Found, SharedReads
-from remote.read.window_cache import WindowCache
+from remote.read.window_cache import CachedSegment, WindowCache
 from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.unwrapped_once import UnwrappedOnce
@@ -166,6 +166,20 @@ def test_a_first_read_requests_what_it_wants_and_the_next_ones_ahead_also_of_oth
         next(consumer)
     assert [call for call in door.calls[before:] if call[0] == "get_range"] == []
     assert set(requested(door).values()) == {1}
+
+
+@pytest.mark.parametrize(("others", "least", "most"), [(200_000, 25_000, 41_000), (300_000, 8_000, 21_000)])
+def test_a_reader_is_read_ahead_half_as_far_where_a_quarter_of_the_cache_is_ahead_of_readers(
+    store: MemoryStore, others: int, least: int, most: int
+) -> None:
+    reads = shared(pool=LazyPool())
+    reads.cache.ahead(CachedSegment("of another log", 1 << 20, lambda start, end: bytes(end - start), 4_096), 0, others, 1)
+    consumer = followed(reads, opened(store), 10_000)
+    first = next(consumer)
+    before = reads.cache.used
+    second = next(consumer)
+    in_windows = 16_384 - first.size - second.size
+    assert least < in_windows + reads.cache.used - before < most + 4_096
 
 
 def test_readers_of_the_same_place_and_of_newer_manifests_go_on_with_what_others_have_read(store: MemoryStore) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from local_log.errors import Unavailable
-from remote.read.window_cache import CachedSegment, Window, WindowCache
+from remote.read.window_cache import CachedSegment, Window, WindowCache, window_bytes_for
 
 CHUNK = 10
 
@@ -107,6 +107,27 @@ def test_nothing_small_is_requested_ahead_but_the_end_of_a_segment() -> None:
     assert cache.ahead(segment, 40, 95, 40) == 95
     jobs.run()
     assert source.asked == [(1, 0, 40), (1, 40, 80), (1, 80, 95)]
+
+
+def test_what_was_requested_ahead_counts_as_that_until_somebody_reads_it_or_it_is_gone() -> None:
+    source, jobs = Source(), WaitingJobs()
+    cache, segment = WindowCache(100, jobs, window_bytes=20), source.segment(1, 95)
+    cache.ahead(segment, 0, 20, 10)
+    assert not cache.is_far_ahead
+    cache.ahead(segment, 20, 40, 10)
+    assert cache.is_far_ahead
+    read(cache, segment, 0, 20)  # by the reader itself, before the pool does
+    assert not cache.is_far_ahead
+    cache.ahead(segment, 40, 60, 10)
+    assert cache.is_far_ahead
+    source.error = Unavailable("no answer")
+    jobs.run()
+    assert not cache.is_far_ahead
+
+
+def test_a_cache_has_large_windows_if_it_has_room_for_many() -> None:
+    assert window_bytes_for(256 << 20) == 16 << 20
+    assert window_bytes_for(255 << 20) == 8 << 20
 
 
 def test_a_reader_requests_itself_what_waits_for_the_pool() -> None:
