@@ -192,18 +192,20 @@ def truncate_at_start(directories: tuple[str, ...] = ()) -> None:
 
 def hide_the_end() -> None:
     """The high watermark goes back: who asks for it is told every other time what it was a while ago."""
+    from local_log.formats.list_offsets import LATEST
     from tiering.read.own_log import OwnLog
 
-    end_offset, seen, count = OwnLog.end_offset, dict[object, list[tuple[float, int]]](), itertools.count()
+    list_offsets, seen, count = OwnLog.list_offsets, dict[object, list[tuple[float, Any]]](), itertools.count()
 
-    def old(self: Any, *isolation: Any) -> int:
-        now, known = end_offset(self, *isolation), seen.setdefault((self.live.partition, *isolation), [])
-        if not known or time.monotonic() - known[-1][0] > DELAY_S:
+    def old(self: Any, timestamp: int, *isolation: Any) -> Any:
+        now = list_offsets(self, timestamp, *isolation)
+        known = seen.setdefault((self.live.partition, *isolation), [])
+        if timestamp == LATEST and (not known or time.monotonic() - known[-1][0] > DELAY_S):
             known.append((time.monotonic(), now))
             del known[:-4]
-        return known[0][1] if next(count) % 2 else now
+        return known[0][1] if timestamp == LATEST and next(count) % 2 else now
 
-    replace(OwnLog, "end_offset", old)
+    replace(OwnLog, "list_offsets", old)
 
 
 MUTANTS: Final[Mapping[str, Callable[[], None]]] = MappingProxyType(
