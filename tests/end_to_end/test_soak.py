@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import real_kafka
+import soak_history
 import soak_own
 import strict_s3
 from soak_agent import soak
@@ -39,3 +40,11 @@ def test_what_a_process_acknowledged_is_read_back_from_both_tiers_however_often_
     assert report["counts"]["dropped"] > 20 * MINUTES
     assert report["counts"]["compared archived"] > 100
     assert report["local_mb"]["median"] < 80
+
+
+@pytest.mark.timeout(MINUTES * 60 + 1_200)
+@pytest.mark.skipif(not MINUTES, reason="a soak takes its time: say by SOAK_MINUTES how much")
+def test_clients_of_an_endpoint_are_told_nothing_that_no_broker_may_say(tmp_path: Path) -> None:
+    report = soak_history.soak(tmp_path, MINUTES, round_s=60, seed=1)
+    assert report["wrong"] == []
+    assert report["operations"] > 1_000 * report["rounds"]
