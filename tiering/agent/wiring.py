@@ -97,12 +97,17 @@ def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
 
 
 def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The addresses of the agent of a configuration: the one that it has saved, then the configured one."""
+    """The addresses of the agent of a configuration: the one that it has saved, then the configured ones.
+
+    An endpoint with log directories of its own serves the agent's pages, too.
+    """
     try:
         saved = memory_file(config, environment).load().address
     except LogError:
         saved = ""
-    return tuple(dict.fromkeys(address for address in (saved, config.settings.agent_http_address) if address))
+    settings = config.settings
+    endpoint: str | None = settings.endpoint_http_address if settings.own_log_dirs else None  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys(address for address in (saved, endpoint, settings.agent_http_address) if address))
 
 
 def guard(config: Config) -> Guard:

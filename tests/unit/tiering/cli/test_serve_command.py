@@ -161,6 +161,7 @@ def test_the_unit_of_a_log_directory_of_its_own_may_write_there(run: Run, tmp_pa
     assert f"serve --archive {archive} --own-log-dir {own} --set num.io.threads=2" in unit
     assert f"ReadWritePaths={own}\n" in unit
     assert "TimeoutStopSec=90" in unit
+    assert "StateDirectory=kafka-tiering" in unit, "what the agent has seen outlives a restart"
 
 
 def test_a_configuration_may_say_that_its_log_directories_are_its_own(run: Run, tmp_path: Path) -> None:

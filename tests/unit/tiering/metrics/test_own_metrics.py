@@ -105,7 +105,7 @@ def test_the_agent_in_it_is_found_and_paused_by_its_commands(tmp_path: Path) -> 
     agents = ("agent.http.address=127.0.0.1:0", "agent.http.names=agent.test")
     with served(tmp_path, f"archive.url={tmp_path}/archive", *ASKED, *agents) as (found, _, dirs, asked):
         endpoint, agent = found
-        assert asked[0] == endpoint, "where tiering status asks first"
+        assert asked == (endpoint, "127.0.0.1:0"), "where tiering status asks first, and what is set"
         assert http_client.ask(endpoint, "POST", "/pause") == {"state": "paused"}
         assert dirs.agent is not None
         assert dirs.agent.controls.is_paused
