@@ -54,8 +54,9 @@ def test_the_logs_that_fetches_wait_for_are_gone_through_on_a_thread(world: Worl
         assert seen.looked == {pool.submit(threading.get_ident).result()}
 
 
+@pytest.mark.parametrize("fails", ["a topic", "what is known"])
 def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     monkeypatch.setattr("tiering.endpoint.delayed_fetches.POLL_S", 0)
     endpoint = Endpoint(world.folders["local alone"], None)
@@ -70,6 +71,8 @@ def test_a_topic_that_cannot_be_looked_at_does_not_end_the_looks_for_others(
             """As HostedLogs."""
 
         def known(self) -> Any:
+            if fails == "what is known":
+                raise KeyError(fails)
             return endpoint.context.logs.known()
 
     async def looked_twice() -> None:
