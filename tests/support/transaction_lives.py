@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from tiering.endpoint.protocol.api_keys import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
+    DELETE_GROUPS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
     END_TXN,
     INIT_PRODUCER_ID,
     LIST_TRANSACTIONS,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
     TXN_OFFSET_COMMIT,
     WRITE_TXN_MARKERS,
@@ -29,11 +32,22 @@ from tiering.endpoint.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from tiering.endpoint.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from tiering.endpoint.protocol.messages.end_txn import EndTxnRequest
 from tiering.endpoint.protocol.messages.init_producer_id import InitProducerIdRequest
 from tiering.endpoint.protocol.messages.list_transactions import ListTransactionsRequest
+from tiering.endpoint.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tiering.endpoint.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tiering.endpoint.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -147,6 +161,7 @@ def _steps() -> st.SearchStrategy[Step]:
         ),
         st.builds(_marked, producers, st.sampled_from((CURRENT, CURRENT, CURRENT - 1)), places, st.booleans(), st.integers(1, 2)),
         st.builds(_looked, st.integers(0, 9)),
+        st.builds(_of_consumers, st.integers(0, 2), st.integers(0, 9)),
     )  # fmt: skip
 
 
@@ -180,6 +195,19 @@ def _marked(producer_id: int, epoch: int, of: list[tuple[str, int]], is_committe
     topics = tuple(WritableTxnMarkerTopic(*one) for one in _topics(of).items())
     marker = WritableTxnMarker(producer_id, epoch, is_committed, topics, 0, 0)
     return Ask(WRITE_TXN_MARKERS, version, WriteTxnMarkersRequest((marker,)))
+
+
+def _of_consumers(which: int, offset: int) -> Step:
+    """What a consumer or an administrator asks of the group meanwhile."""
+    name, number = PLACES[0]
+    committed = OffsetCommitRequestTopic(name, partitions=(OffsetCommitRequestPartition(number, offset),))
+    deleted = OffsetDeleteRequestTopic(name, (OffsetDeleteRequestPartition(number),))
+    asked: tuple[Step, ...] = (
+        Ask(OFFSET_COMMIT, 9, OffsetCommitRequest(GROUP, topics=(committed,))),
+        Ask(OFFSET_DELETE, 0, OffsetDeleteRequest(GROUP, (deleted,))),
+        Ask(DELETE_GROUPS, 2, DeleteGroupsRequest((GROUP,))),
+    )
+    return asked[which]
 
 
 def _looked(which: int) -> Step:

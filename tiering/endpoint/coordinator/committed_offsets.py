@@ -3,7 +3,7 @@
 Those of a transaction are pending until its marker. Then they are committed, unless a later record has committed another one.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +28,8 @@ class CommittedOffsets:
 
     _stable: _Offsets = field(default_factory=_no_offsets)
     _pending: dict[Transaction, _Offsets] = field(default_factory=dict)
+    _open: dict[str, Counter[Partition]] = field(default_factory=lambda: defaultdict(Counter))
+    """How many transactions have a pending offset of a group's partition: there may be thousands that have others."""
 
     def of_group(self, group: str) -> Mapping[Partition, OffsetAndMetadata]:
         """A group's offsets, in the order of their first commits."""
@@ -39,11 +41,11 @@ class CommittedOffsets:
 
     def is_pending(self, group: str, partition: Partition) -> bool:
         """Whether an open transaction has committed an offset of the partition."""
-        return any(partition in offsets.get(group, _NOTHING) for offsets in self._pending.values())
+        return group in self._open and partition in self._open[group]
 
     def has_pending(self, group: str) -> bool:
         """Whether an open transaction has committed offsets of the group."""
-        return any(offsets.get(group) for offsets in self._pending.values())
+        return group in self._open
 
     def metadata(self) -> Iterator[str]:
         """The texts of all offsets, pending ones too."""
@@ -53,9 +55,7 @@ class CommittedOffsets:
 
     def keys(self, group: str) -> Iterator[OffsetCommitKey]:
         """Every key of a group, each once."""
-        found = dict.fromkeys(self.of_group(group))
-        for offsets in self._pending.values():
-            found |= dict.fromkeys(offsets.get(group, _NOTHING))
+        found = dict.fromkeys((*self.of_group(group), *self._open.get(group, ())))
         return (OffsetCommitKey(group, topic, number) for topic, number in found)
 
     def of_topic(self, topic: str, topic_id: str) -> dict[str, list[OffsetCommitKey]]:
@@ -72,23 +72,35 @@ class CommittedOffsets:
         """Applies a record, of a transaction or of none; None forgets the offset."""
         partition = (key.topic, key.partition)
         if offset is None:
-            for offsets in (self._stable, *self._pending.values()):
-                _remove(offsets, key.group, partition)
+            _remove(self._stable, key.group, partition)
+            if self.is_pending(key.group, partition):
+                for offsets in self._pending.values():
+                    _remove(offsets, key.group, partition)
+                self._close(key.group, partition, self._open[key.group][partition])
         elif transaction is None:
             self._stable[key.group][partition] = offset
         else:
-            self._pending.setdefault(transaction, _no_offsets())[key.group][partition] = offset
+            of_group = self._pending.setdefault(transaction, _no_offsets())[key.group]
+            self._open[key.group][partition] += partition not in of_group
+            of_group[partition] = offset
 
     def end_transaction(self, transaction: Transaction, *, is_committed: bool) -> None:
         """Applies a transaction's marker."""
-        offsets = self._pending.pop(transaction, None)
-        if offsets is None or not is_committed:
-            return
-        for group, of_group in offsets.items():
+        for group, of_group in self._pending.pop(transaction, {}).items():
             for partition, offset in of_group.items():
+                self._close(group, partition, 1)
                 before = self.of_group(group).get(partition)
-                if before is None or before.record_offset < offset.record_offset:
+                if is_committed and (before is None or before.record_offset < offset.record_offset):
                     self._stable[group][partition] = offset
+
+    def _close(self, group: str, partition: Partition, count: int) -> None:
+        """So many transactions have no pending offset of the partition any more."""
+        of_group = self._open[group]
+        of_group[partition] -= count
+        if not of_group[partition]:
+            del of_group[partition]
+        if not of_group:
+            del self._open[group]
 
 
 def _remove(offsets: _Offsets, group: str, partition: Partition) -> None:
