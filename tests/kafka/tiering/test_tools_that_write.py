@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import real_kafka
 from java_tools import Tools, tools
 from kafka_judge import oracle
 from own_broker import OwnBroker
@@ -91,3 +92,20 @@ def test_what_one_node_has_no_use_for_is_refused_at_once(tool: Tools) -> None:
     )
     assert "UnsupportedVersionException" in tool("MetadataQuorumCommand", "describe", "--status", code=1)
     assert "SecurityDisabledException" in tool("AclCommand", "--list", code=1)
+
+
+@oracle
+def test_kafka_verifiable_producer_and_consumer_count_the_same(broker: OwnBroker, tool: Tools) -> None:
+    """Each in a Java of its own: they end it."""
+    of = ("--bootstrap-server", broker.address, "--topic", "verified", "--max-messages", "50")
+    tool("TopicCommand", "--create", "--topic", "verified")
+    sent = [json.loads(line) for line in real_kafka.tool("VerifiableProducer", *of).splitlines()]
+    assert [one["offset"] for one in sent if one["name"] == "producer_send_success"] == list(range(50))
+    group = ("--group-id", "verifying", "--reset-policy", "earliest", "--verbose")
+    read = [json.loads(line) for line in real_kafka.tool("VerifiableConsumer", *of, *group).splitlines()]
+    assert [one["offset"] for one in read if one["name"] == "record_data"] == list(range(50))
+    assert all(one["success"] for one in read if one["name"] == "offsets_committed")
+    assert (
+        "50"
+        in next(line for line in tool(GROUPS, "--describe", "--group", "verifying").splitlines() if "verified" in line).split()
+    )
