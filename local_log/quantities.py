@@ -99,7 +99,7 @@ def _bounded(number: int, text: str, forms: str) -> int:
     return number
 
 
-_BEGINS_WITH_AN_AMOUNT: Final = re.compile(r"[0-9.]+\s*[a-z]", re.IGNORECASE | re.ASCII)
+_BEGINS_WITH_AN_AMOUNT: Final = re.compile(r"[0-9.]+\s*(?!e[+-]?[0-9])[a-z]", re.IGNORECASE | re.ASCII)  # 1e3 is a number
 _PARSERS: Final = {
     ".ms": parse_duration,
     ".bytes.per.second": parse_rate,
