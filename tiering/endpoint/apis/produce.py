@@ -222,6 +222,8 @@ class _Appends:
         try:
             partition = TopicPartition(name, number)
             log = self._tier.log(partition)
+            if place[1] != ZERO_TOPIC_ID and self._tier.name_of(place[1]) != name:  # the log is of a topic created anew
+                return _refused(number, ErrorCode.UNKNOWN_TOPIC_ID)
             self._check_room(log, len(records))
             info = self._appended(partition, log, records)
         except TransactionError as e:

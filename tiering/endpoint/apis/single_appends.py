@@ -71,6 +71,8 @@ def _appended(
         return None
     try:
         log = tier.log(TopicPartition(name, number))
+        if not place[0] and tier.name_of(place[1]) != name:  # the log is of a topic created anew
+            return None
         if not context.room.take(log, size, context.settings[STORAGE_MIN_FREE_BYTES], began_ms):
             return None
     except LogError:  # the way of all requests tells why

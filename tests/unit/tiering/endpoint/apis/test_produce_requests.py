@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from asked_endpoint import bytes_of, response_of
 from hand_made import ZSTD, message
 from logs_at_work import batch_of, values_of
 from managed import T0
@@ -11,7 +12,9 @@ from writing_endpoint import WritingEndpoint, allowed
 
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
+from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.apis.kafka_apis import Throttled, handle
+from tiering.endpoint.apis.single_appends import append_one
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import Broker, Cluster, LiveBrokers
 from tiering.endpoint.protocol.api_keys import PRODUCE
@@ -19,6 +22,7 @@ from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
+from tiering.local_tier.local_tier import LocalTier
 
 ALL = tuple(range(PRODUCE.first, PRODUCE.last + 1))
 ONE = batch_of("a", time=T0)
@@ -257,3 +261,28 @@ def test_who_does_not_lead_a_partition_tells_who_does(endpoint: WritingEndpoint)
 def test_a_log_that_is_closed_meanwhile_is_led_by_nobody_here(endpoint: WritingEndpoint) -> None:
     endpoint.log().close()
     assert endpoint.produce(ONE).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_what_is_for_a_deleted_topic_is_not_appended_to_one_of_its_name(
+    endpoint: WritingEndpoint, monkeypatch: pytest.MonkeyPatch, is_at_once: bool
+) -> None:
+    log = LocalTier.log
+
+    def in_another_life(tier: LocalTier, partition: TopicPartition) -> UnifiedLog:
+        monkeypatch.undo()
+        tier.delete_topic("orders")
+        tier.create_topic("orders")
+        for _ in range(2):  # with which all is known that an append at once needs
+            endpoint.produce(ONE)
+        return log(tier, partition)
+
+    frame = write_request(RequestHeader(PRODUCE, 13, 99, "test"), endpoint.asked("orders", {0: (ONE,)}, 13))[4:]
+    monkeypatch.setattr(LocalTier, "log", in_another_life)
+    if is_at_once:
+        assert append_one(frame, endpoint.context, {}) is None
+    else:
+        parts: Any = handle(frame, endpoint.connection, endpoint.context)
+        [topic] = response_of(PRODUCE, 13, b"".join(map(bytes_of, parts))).responses
+        assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert endpoint.log().log_end_offset == 2
