@@ -45,8 +45,8 @@ OF_THE_CLUSTER = ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoi
 """What of the folder is the controller's, which in a cluster of more than one node has a disk of its own."""
 WHERE_TOLD = {"kafka_tiering_unprotected_deletion_timestamp_seconds"}
 """Has no value where nobody says how long the broker keeps its logs, as these ten lines do not."""
-OF_OWN_LOGS = "kafka_log_logcleaner"
-"""The broker's cleaner is told of by the broker."""
+OF_OWN_LOGS = ("kafka_log_logcleaner", "kafka_log_log_", "kafka_tiering_unflushed_records")
+"""The broker tells of its own logs and their cleaner."""
 CONFIGURATION = """\
 log.dirs = ["{data}"]
 archive.url = "{archive}"
