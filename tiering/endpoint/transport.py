@@ -23,6 +23,8 @@ SMALL_BYTES = 32 << 10
 """Answers that are best sent by one call."""
 MAPPED_BYTES_MAX = 2 << 20
 """Answers whose files are best sent from their mappings."""
+SENDFILE_BUFFER_BYTES = 208 << 10
+"""The most that `sendfile` may leave in a socket, the system's own default: with more a GB may cost three times the processor."""
 TLS_CHUNK_BYTES = 32 << 10
 """Bytes of a file that are read at once to be encrypted."""
 JOINED_BYTES = 16 << 10
@@ -66,6 +68,8 @@ class PlaintextTransport:
     socket: socket.socket
     _is_full: bool = False
     """Whether the socket took less of a file than it was given: it has no room for the rest now."""
+    _buffer_bytes: int = 0
+    """Of the socket, while it has less for `sendfile`."""
 
     def handshake(self) -> bool:
         """There is none."""
@@ -90,10 +94,12 @@ class PlaintextTransport:
         whole = send.whole(min(bytes_max, SMALL_BYTES))
         if whole is not None:
             return self.socket.sendmsg(whole)
-        sent = self._send_mapped(send, bytes_max) if send.size <= MAPPED_BYTES_MAX else 0
+        is_large = send.size > MAPPED_BYTES_MAX
+        sent = 0 if is_large else self._send_mapped(send, bytes_max)
         if sent:
             return sent
         file = send.next_file(bytes_max)
+        self._adapt_buffer(is_small=is_large and file is not None)
         if file is not None:
             file.check()
             sent = os.sendfile(self.socket.fileno(), file.fileno(), file.position, file.size)
@@ -107,12 +113,24 @@ class PlaintextTransport:
         more = socket.MSG_MORE if sum(map(len, buffers)) < send.left else 0
         return self.socket.sendmsg(buffers, [], more)
 
+    def _adapt_buffer(self, *, is_small: bool) -> None:
+        """Gives the socket less room for a large answer by `sendfile`, and its former room for others."""
+        if is_small == bool(self._buffer_bytes):
+            return
+        if is_small:
+            self._buffer_bytes = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2  # the system tells twice of it
+            size = min(self._buffer_bytes, SENDFILE_BUFFER_BYTES)
+        else:
+            size, self._buffer_bytes = self._buffer_bytes, 0
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+
     def _send_mapped(self, send: Send, bytes_max: int) -> int:
         """How many bytes of files, and of what is around them, were sent by one call; none if it cannot be."""
         mapped = send.next_mapped(bytes_max)
         if mapped is None:
             return 0
         buffers, files = mapped
+        self._adapt_buffer(is_small=False)
         for file in files:
             file.check()
         try:

@@ -14,7 +14,7 @@ from remote.store.folder.store import FolderStore
 from tiering.endpoint.acceptor import Acceptor
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
-from tiering.endpoint.transport import MAPPED_BYTES_MAX, PlaintextTransport
+from tiering.endpoint.transport import MAPPED_BYTES_MAX, SENDFILE_BUFFER_BYTES, PlaintextTransport
 
 DATA = bytes(range(251)) * 400
 
@@ -49,15 +49,21 @@ def ends() -> Iterator[tuple[PlaintextTransport, socket.socket]]:
 
 def sent(send: Send, by: PlaintextTransport, to: socket.socket, bytes_max: int = 1 << 20) -> bytes:
     """What arrives, if it is read whenever the socket is full."""
+    found = received_while(send, by, to, bytes_max)
+    by.socket.shutdown(socket.SHUT_WR)
+    while more := to.recv(1 << 20):
+        found += more
+    return found
+
+
+def received_while(send: Send, by: PlaintextTransport, to: socket.socket, bytes_max: int = 1 << 20) -> bytes:
+    """What arrives until all is sent."""
     found = b""
     while send.left:
         try:
             send.advance(by.send(send, bytes_max))
         except BlockingIOError:
             found += to.recv(1 << 20)
-    by.socket.shutdown(socket.SHUT_WR)
-    while more := to.recv(1 << 20):
-        found += more
     return found
 
 
@@ -93,6 +99,24 @@ def test_an_answer_that_takes_many_calls_is_sent_without_being_copied(
     monkeypatch.setattr(FileRange, "mapped", None)  # it is not called, nor when little is left
     answer = Send([b"head".ljust(MAPPED_BYTES_MAX - len(whole) + 1), large])
     assert sent(answer, *ends).endswith(whole)
+
+
+def test_a_socket_has_less_room_only_for_large_answers_from_files(
+    file: OpenedFile, tmp_path: Path, ends: tuple[PlaintextTransport, socket.socket]
+) -> None:
+    transport, _ = ends
+    transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * SENDFILE_BUFFER_BYTES)
+    (tmp_path / "large").write_bytes(bytes(MAPPED_BYTES_MAX + 1))
+    large = FileRange(OsDisk().open(str(tmp_path / "large")), 0, MAPPED_BYTES_MAX + 1, Source(), None)
+    small = FileRange(file, 0, len(DATA), Source(), None)
+
+    def room_after(answer: Send) -> int:
+        received_while(answer, *ends)
+        return transport.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
+
+    answers = [large], [b"head", large], [small], [large], [bytes(MAPPED_BYTES_MAX + 1)], [bytes(40_000)]
+    half, whole = SENDFILE_BUFFER_BYTES, 2 * SENDFILE_BUFFER_BYTES
+    assert [room_after(Send([*parts])) for parts in answers] == [half, half, whole, half, whole, whole]
 
 
 def test_a_file_that_has_become_longer_is_mapped_to_its_new_end(file: OpenedFile, tmp_path: Path) -> None:
