@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from local_log.cluster.metadata import read_cluster_image
 from local_log.disk import Disk, replace_file
@@ -11,10 +12,15 @@ from local_log.engine.manager.guarded_disk import Offline, unless_offline
 from local_log.engine.manager.managed_log import topic_id_in
 from local_log.errors import Corrupt, LogError, NotFound, listed, placed
 from local_log.formats.filenames import META_PROPERTIES, STRAY_DIR, TOPICS, TopicPartition, marked_log_dir
-from local_log.log_dir import is_new
+from local_log.formats.meta_properties import write_meta_properties
+from local_log.formats.partition_metadata import new_uuid
+from local_log.log_dir import LogDir, is_new
 from tiering.local_tier.adoption import Folder, Renaming
 from tiering.local_tier.topics import taken_over
 from tiering.local_tier.topics_file import Topics, read_topics
+
+NODE_ID: Final = 1
+"""The node id of directories that are new; a broker that is to start on one needs this node.id and its cluster.id."""
 
 
 def read_file(directory: DataDir) -> dict[str, Topics]:
@@ -91,8 +97,17 @@ def has(directory: DataDir, topics: Topics) -> bool:
     return False
 
 
-def format_if_new(directory: DataDir, properties: bytes) -> None:
-    """Gives a directory without any log the file that a broker needs to start on it. Raises Offline."""
+def format_new(directories: Sequence[DataDir], new_id: Callable[[], str]) -> None:
+    """Gives those of the directories without any log the file that a broker needs to start on them."""
+    properties = (unless_offline(LogDir(one.disk, one.path).properties) or {} for one in directories)
+    known = next((found for found in properties if "cluster.id" in found), {})
+    cluster_id, node_id = known.get("cluster.id") or new_uuid(new_id), known.get("node.id") or str(NODE_ID)
+    for one in directories:
+        body = write_meta_properties(cluster_id, node_id, new_uuid(new_id))
+        unless_offline(partial(_format_if_new, one, body))
+
+
+def _format_if_new(directory: DataDir, properties: bytes) -> None:
     if not _has_properties(directory) and not directory.folders():
         replace_file(directory.disk, f"{directory.path}/{META_PROPERTIES}", properties)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from local_log.disk import WritableDisk
 from local_log.engine.config import LogConfig
@@ -28,9 +27,7 @@ from local_log.engine.offsets import LogOffsets
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError, NotFound, Unreadable
 from local_log.formats.filenames import TOPICS, TopicPartition
-from local_log.formats.meta_properties import write_meta_properties
 from local_log.formats.partition_metadata import new_uuid
-from local_log.log_dir import LogDir
 from tiering.local_tier import directory_files
 from tiering.local_tier.adoption import Folder, adopted, merged, renamings
 from tiering.local_tier.errors import UnknownTopicOrPartition
@@ -38,9 +35,6 @@ from tiering.local_tier.followed_starts import FollowedStarts
 from tiering.local_tier.topics import check_name, config_of, more_partitions
 from tiering.local_tier.topics_file import Topic, Topics, write_topics
 from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
-
-NODE_ID: Final = 1
-"""The node id of directories that are new; a broker that is to start on one needs this node.id and its cluster.id."""
 
 Settings = Callable[[str], Mapping[str, str]]
 """The settings of a topic by its name, where it has none of its own: by Kafka's names."""
@@ -229,7 +223,10 @@ class LocalTier:
                 raise
 
     def create_partitions(self, name: str, count: int) -> Topic:
-        """More partitions of a topic, `count` in all. Raises UnknownTopicOrPartition, InvalidPartitions, Unreadable."""
+        """More partitions of a topic, `count` in all; asked again, it completes what has failed.
+
+        Raises UnknownTopicOrPartition, InvalidPartitions, Unreadable.
+        """
         with self._lock:
             topic = self.topic(name)
             numbers = more_partitions(name, topic, count)
@@ -289,13 +286,22 @@ class LocalTier:
         return names.get(topic_id)
 
     def _make(self, name: str, topic: Topic) -> Topic:
-        """Creates the logs of its being_made partitions. The topics are saved first, so that a crash leaves no half of it."""
+        """Creates the logs of its being_made partitions. The topics are saved first, so that a crash leaves no half of it.
+
+        Raises the first error, once the others are created; those that failed are being made yet.
+        """
         self._save(self._known.with_topic(name, topic))
         self._manager.configure(name, config_of(name, self._settings(name), topic.config))
+        failed: dict[int, LogError] = {}
         for number in topic.being_made:
-            self._manager.get_or_create(TopicPartition(name, number), topic.topic_id, is_new=True)
-        made = replace(topic, being_made=())
+            try:
+                self._manager.get_or_create(TopicPartition(name, number), topic.topic_id, is_new=True)
+            except LogError as e:
+                failed[number] = e
+        made = replace(topic, being_made=tuple(failed))
         self._save(self._known.with_topic(name, made))
+        for error in failed.values():
+            raise error
         return made
 
     def _delete(self, partition: TopicPartition) -> bool:
@@ -358,7 +364,7 @@ class LocalTier:
 
     def _find_topics(self) -> None:
         """Writes the topics where they are not yet, completes what a crash has interrupted, and formats new directories."""
-        self._format_new()
+        directory_files.format_new(self._live(), self._new_id)
         self._starts = FollowedStarts()
         period_ms = self._manager.config.flush_start_offset_checkpoint_interval_ms
         self._save_starts = Schedule.beginning(self._now_ms(), {Task.LOG_START_OFFSETS: (period_ms, period_ms)})
@@ -382,15 +388,6 @@ class LocalTier:
             if topic is not None and topic.topic_id is not None and now.log_start >= now.local_log_start:
                 with suppress(Unreadable):
                     self._manager.get_or_create(partition, topic.topic_id)
-
-    def _format_new(self) -> None:
-        """Gives a directory without any log the file that a broker needs to start on it."""
-        properties = (unless_offline(LogDir(directory.disk, directory.path).properties) or {} for directory in self._live())
-        known = next((found for found in properties if "cluster.id" in found), {})
-        cluster_id, node_id = known.get("cluster.id") or new_uuid(self._new_id), known.get("node.id") or str(NODE_ID)
-        for directory in self._live():
-            body = write_meta_properties(cluster_id, node_id, new_uuid(self._new_id))
-            unless_offline(partial(directory_files.format_if_new, directory, body))
 
     def _save(self, topics: Topics) -> None:
         """Writes the topics into every directory that is online. Raises Unreadable if none is, Invalid unless logs are open."""

@@ -41,9 +41,11 @@ def check_name(name: str, topics: Iterable[str]) -> None:
 
 
 def more_partitions(name: str, topic: Topic | None, count: int) -> tuple[int, ...]:
-    """The partitions of a topic that is new or gets more of them. Raises InvalidPartitions."""
+    """The partitions of a topic that is new, gets more of them, or is to get those that failed. Raises InvalidPartitions."""
     had = topic.partitions if topic is not None else ()
     before = had[-1] + 1 if had else 0
+    if topic is not None and topic.being_made and count == before:
+        return had
     if not before < count <= PARTITIONS_MAX:
         raise InvalidPartitions(f"topic {name}: {count} partitions; expected {before + 1} to {PARTITIONS_MAX}")
     return (*had, *range(before, count))

@@ -47,13 +47,13 @@ def _problem(topic: CreatePartitionsTopic, context: Context) -> _Problem | None:
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}"
     more = topic.count - len(known.partitions)
-    if more <= 0:
+    if more < 0 or (more == 0 and not known.being_made):
         return ErrorCode.INVALID_PARTITIONS, f"topic {topic.name} has {len(known.partitions)} partitions: give more"
     if topic.name in COORDINATORS_TOPICS:
         return ErrorCode.POLICY_VIOLATION, f"{topic.name} keeps its partitions: by their number groups and transactions are found"
     if topic.assignments is None:
         return None
-    if len(topic.assignments) != more:
+    if len(topic.assignments) != more and not known.being_made:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{more} more partitions, and brokers of {len(topic.assignments)}"
     problems = (problem_of_brokers(one.broker_ids, context) for one in topic.assignments)
     problem = next(filter(None, problems), None)

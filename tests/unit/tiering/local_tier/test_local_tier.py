@@ -361,6 +361,34 @@ def test_more_partitions_leave_those_alone_whose_disk_is_away() -> None:
     assert tier.partitions() == tuple(TopicPartition("orders", n) for n in range(3))
 
 
+def test_a_growth_that_failed_half_way_is_completed_when_it_is_asked_for_again() -> None:
+    host = Host()
+    tier = host.started()
+    tier.create_topic("orders", 2)
+    was = host.disk.write
+
+    def failing(file: str, start: int, data: bytes) -> None:
+        if file.startswith("/a/orders-2/partition.metadata"):
+            raise Unreadable(f"{file}: Input/output error")
+        was(file, start, data)
+
+    host.disk.write = failing  # type: ignore[method-assign]
+    with pytest.raises(Offline, match="/a: this log directory is offline"):
+        tier.create_partitions("orders", 5)
+    assert tier.topic("orders").partitions == (0, 1, 2, 3, 4)
+    assert tier.topic("orders").being_made == (2,)
+    assert [p.partition for p in tier.partitions()] == [1, 3, 4]
+    with pytest.raises(Offline, match="/a: this log directory is offline"):
+        tier.create_partitions("orders", 5)
+    with pytest.raises(InvalidPartitions):
+        tier.create_partitions("orders", 4)
+    host.disk.write = was  # type: ignore[method-assign]
+    tier.stop()
+    tier = host.started()
+    assert tier.topic("orders") == Topic(tier.topic("orders").topic_id, (0, 1, 2, 3, 4))
+    assert not tier.missing()
+
+
 def test_an_interrupted_growth_is_completed_by_the_new_partitions_alone() -> None:
     host = Host()
     tier = host.started()
