@@ -122,6 +122,8 @@ class ComparedTransactions:
     steps: int = 0
     codes: set[int] = field(default_factory=set)
     """All error codes that the broker has answered with."""
+    duplicates: int = 0
+    """The writes that the broker has answered as duplicates: with the offset and the time of the batch that it has."""
     _numbers: "count[int]" = field(default_factory=count)
 
     @classmethod
@@ -170,7 +172,7 @@ class ComparedTransactions:
         attributes = TRANSACTIONAL if step.is_transactional else 0
         now_ms = self.endpoint.host.now
         records = batch(
-            record(value=b"%d" % sequence),
+            record(value=b"%d in step %d" % (sequence, self.steps)),
             attributes=attributes,
             base_timestamp=now_ms,
             max_timestamp=now_ms,
@@ -184,7 +186,9 @@ class ComparedTransactions:
     def _note(self, step: Step, life: Life, answer: Any, sequences: dict[Any, int]) -> None:
         self.steps += 1
         if isinstance(step, Write):
-            code = answer.responses[0].partition_responses[0].error_code
+            told = answer.responses[0].partition_responses[0]
+            code = told.error_code
+            self.duplicates += not code and told.log_append_time_ms >= 0
             if not code and step.late == 0:
                 key = _key(step, life.producer(step.producer_id, step.epoch)[1])
                 sequences[key] = sequences.get(key, 0) + 1

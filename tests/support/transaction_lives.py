@@ -4,8 +4,9 @@ A request names a transactional id by OWN or OTHER, a producer by one of these i
 that was told, from CURRENT on.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -102,16 +103,38 @@ def transaction_lives() -> st.SearchStrategy[list[Step]]:
     return st.builds(lambda first, then: [*first, *chain.from_iterable(then)], begun, st.lists(parts, min_size=1, max_size=6))
 
 
+def lives_that_repeat_sequence_numbers() -> Iterator[list[Step]]:
+    """Transactions with the sequence numbers of an earlier one, as of a client that never heard that it was taken."""
+    place, who = PLACES[0], (OF_OWN, CURRENT)
+    for version, first_is_committed in product((1, 2), (True, False)):
+        produce, end = (12, 5) if version > 1 else (11, 4)
+        begin = [Ask(ADD_PARTITIONS_TO_TXN, 3, _add(OWN, *who, [place]))] if version == 1 else []
+
+        def write(late: int, epoch: int = CURRENT, produce: int = produce) -> Step:
+            return Write(produce, OWN, OF_OWN, epoch, place, late)
+
+        def ended(is_committed: bool, end: int = end) -> Step:
+            return Ask(END_TXN, end, EndTxnRequest(OWN, *who, is_committed))
+
+        first = [*begin, write(0), write(0), write(0), ended(first_is_committed)]
+        repeated = [*begin, write(-1), write(-3), write(-1), write(-7), write(2), write(-1, CURRENT - 1), ended(True)]
+        last = [*begin, write(0), write(-1), write(-4), _init(5), *begin, write(-1), ended(True)]
+        yield [_init(5), *first, write(-1), *repeated, *last]
+        yield [_init(5), *first, _init(5), *repeated, *last]
+
+
 def _transaction(version: int) -> st.SearchStrategy[list[Step]]:
-    """One of a client of transaction version 1 or 2, which may lack one of its steps."""
+    """One of a client of transaction version 1 or 2, which may lack one of its steps, or repeat sequence numbers."""
     who = (OF_OWN, CURRENT)
     produce, commit, end = (12, 5, 5) if version > 1 else (11, 4, 4)
+    written = st.tuples(st.sampled_from(PLACES), st.sampled_from((0, 0, 0, 0, -1, -2, -6)))
 
-    def made(places: list[tuple[str, int]], offset: int | None, is_committed: bool, lacks: int) -> list[Step]:
+    def made(writes: list[tuple[tuple[str, int], int]], offset: int | None, is_committed: bool, lacks: int) -> list[Step]:
+        places = [place for place, _ in writes]
         steps: list[Step] = []
         if version == 1:
             steps.append(Ask(ADD_PARTITIONS_TO_TXN, 3, _add(OWN, *who, places)))
-        steps += (Write(produce, OWN, *who, place) for place in places)
+        steps += (Write(produce, OWN, *who, *one) for one in writes)
         if offset is not None:
             if version == 1:
                 steps.append(Ask(ADD_OFFSETS_TO_TXN, 3, AddOffsetsToTxnRequest(OWN, *who, GROUP)))
@@ -120,7 +143,7 @@ def _transaction(version: int) -> st.SearchStrategy[list[Step]]:
         return [*steps[:lacks], *steps[lacks + 1 :]] if 0 <= lacks < len(steps) else steps
 
     offsets = st.one_of(st.none(), st.integers(0, 9))
-    return st.builds(made, st.lists(st.sampled_from(PLACES), max_size=3), offsets, st.booleans(), st.integers(-12, 8))
+    return st.builds(made, st.lists(written, max_size=3), offsets, st.booleans(), st.integers(-12, 8))
 
 
 def _steps() -> st.SearchStrategy[Step]:

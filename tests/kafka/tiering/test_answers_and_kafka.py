@@ -22,7 +22,7 @@ from known_differences import KNOWN_DIFFERENCES, KnownDifference
 from local_tiers import Host
 from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER
-from transaction_lives import Step, transaction_lives
+from transaction_lives import Step, lives_that_repeat_sequence_numbers, transaction_lives
 from writing_endpoint import WritingEndpoint
 
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
@@ -183,6 +183,9 @@ def test_producers_in_any_transactions_are_answered_as_by_a_broker_and_leave_the
         differences = both.compare(steps)
         assert not differences, (steps, differences)
 
+    for steps in lives_that_repeat_sequence_numbers():
+        live(steps)
+    assert both.duplicates >= 20
     for_any(transaction_lives(), live)
     assert both.steps > 5 * EACH
     assert {0, 48, 49, 51, 90} <= both.codes

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from local_tiers import Host
 from simulated_disk import Crashed, SimulatedDisk
-from transacting_endpoint import SMALL, TransactingEndpoint
+from transacting_endpoint import SMALL, V1, TransactingEndpoint
 
 from tiering.endpoint.protocol.errors import ErrorCode
 
 OTHER = "more-0"
+NONE, OUT_OF_ORDER = ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+END_V1 = 4
+"""The last version of EndTxn that keeps the epoch."""
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +92,23 @@ def test_where_writes_are_synced_an_ended_transaction_outlives_the_power_wheneve
             assert at.log(topic).last_stable_offset == at.log(topic).log_end_offset
     at.config = replace(at.config, syncs=False)
     at.host = Host(dirs=("/a",), settings=SMALL, disk=made)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_sequence_number_of_an_ended_transaction_is_its_duplicate_while_the_epoch_is_the_same(
+    at: TransactingEndpoint, commit: bool
+) -> None:
+    """As a broker answers: a client that numbers another record so loses it, and hears of it by the number after it."""
+    start(at, at.host.disk.after_kill())
+    producer, begin = at.init(), at.log().log_end_offset
+    at.add(producer)
+    at.write(producer, 0, version=V1)
+    at.end(producer, commit=commit, version=END_V1)
+    start(at, at.host.disk.after_kill())
+    at.add(producer)
+    assert [at.write(producer, sequence, version=V1) for sequence in (0, 1)] == [NONE, OUT_OF_ORDER]
+    assert at.log().log_end_offset == begin + 2  # with the marker
+    producer = at.end(producer, commit=True)
+    assert at.write(producer, 0) is NONE
+    assert at.log().log_end_offset == begin + 4
+    at.end(producer, commit=True)
