@@ -13,9 +13,9 @@ import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs command line tools of Kafka one after the other, in one Java. A line of standard input is a class below
- * org.apache.kafka.tools, the tool's own standard input and its arguments, with tabs between and all but the first in base64; the
- * answer is a line: the exit code, and in base64 what the tool has written.
+ * Runs command line tools of Kafka one after the other, in one Java. A line of standard input is a class, the tool's own
+ * standard input and its arguments, with tabs between and all but the first in base64; the answer is a line: the exit code, and in
+ * base64 what the tool has written.
  */
 public class Tools {
     /** Of the tool that runs: the code of its first end, as some catch what ends them, and what it does at its end. */
@@ -54,7 +54,7 @@ public class Tools {
         ended = null;
         HOOKS.clear();
         try {
-            Class.forName("org.apache.kafka.tools." + name).getMethod("main", String[].class).invoke(null, (Object) arguments);
+            Class.forName(name).getMethod("main", String[].class).invoke(null, (Object) arguments);
         } catch (InvocationTargetException e) {
             if (ended == null) {
                 e.getCause().printStackTrace(to);

@@ -1,15 +1,13 @@
 """Kafka's command line tools, run one after the other by one Java, which starts once."""
 
 import base64
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import fast_java
-import quick
 import real_kafka
-from foreign_clients import Client
+from foreign_clients import Client, running
 
 from spark_jobs.java import java_home
 
@@ -23,10 +21,11 @@ class Tools:
         self._address, self._client = address, client
 
     def __call__(self, name: str, *arguments: object, stdin: str = "", code: int = 0) -> str:
-        """What a tool writes, which has to end with this code; `name` is that of its class below `org.apache.kafka.tools`."""
+        """What a tool writes, ended with this code. `name` is its class, below `org.apache.kafka.tools` if not `kafka`."""
         words = ("--bootstrap-server", self._address, *arguments)
         coded = [base64.b64encode(str(word).encode()).decode() for word in (stdin, *words)]
-        ended, _, written = self._client.ask("\t".join([name, *coded])).partition(" ")
+        of_class = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
+        ended, _, written = self._client.ask("\t".join([of_class, *coded])).partition(" ")
         text = base64.b64decode(written).decode()
         assert int(ended) == code, f"{name} ended with {ended}: {text}"
         return text
@@ -35,12 +34,12 @@ class Tools:
 @contextmanager
 def tools(address: str) -> Iterator[Tools]:
     """They end with the block."""
-    quick.starts_a_server()
-    jars = real_kafka.jars(real_kafka.TOOLS)
-    classes = fast_java.compiled(_SOURCE, jars, real_kafka.cache())
-    java = [f"{java_home()}/bin/java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, (*jars, classes)))]
-    with subprocess.Popen([*java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Tools(address, Client(process))
-        finally:
-            process.kill()
+    with running(java(_SOURCE, real_kafka.jars(real_kafka.TOOLS))) as client:
+        yield Tools(address, client)
+
+
+def java(source: Path, jars: Sequence[Path]) -> list[str]:
+    """The command of a program of one file, which is compiled once."""
+    classes = fast_java.compiled(source, jars, real_kafka.cache())
+    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, (*jars, classes)))]
+    return [f"{java_home()}/bin/java", *options, source.stem]

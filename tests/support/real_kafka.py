@@ -25,6 +25,7 @@ BROKER_3_9 = BROKER.with_name("broker-3.9-pom.xml")
 """The last broker that answers clients from before 0.11."""
 SPARK_SOURCE = Path(__file__).parents[1] / "kafka" / "spark-pom.xml"
 TOOLS = BROKER.with_name("tools-pom.xml")
+STREAMS = BROKER.with_name("streams-pom.xml")
 TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 
 AT_ONCE = {"fetch.wait.max.ms": 10}
