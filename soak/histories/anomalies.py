@@ -13,6 +13,10 @@ class Anomaly:
     operations: tuple[Operation, ...]
     name: ClassVar[str] = ""
 
+    def __init_subclass__(cls, *, name: str | None = None) -> None:
+        if name is not None:
+            cls.name = name
+
     def __str__(self) -> str:
         told = (f"{name}={getattr(self, name)}" for name in self.__dataclass_fields__ if name != "operations")
         return f"{self.name}: {', '.join(told)}; {'; '.join(map(str, self.operations[:3]))}"
@@ -24,47 +28,31 @@ class OfValue(Anomaly):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class LostWrite(OfValue):
+class LostWrite(OfValue, name="lost-write"):
     """It was acknowledged, later offsets are read, and nobody reads it."""
 
-    name = "lost-write"
 
-
-@dataclass(frozen=True, slots=True)
-class Unseen(OfValue):
+class Unseen(OfValue, name="unseen"):
     """It was acknowledged or read before, and who reads to the end does not come to it."""
 
-    name = "unseen"
-
 
 @dataclass(frozen=True, slots=True)
-class Duplicate(OfValue):
+class Duplicate(OfValue, name="duplicate"):
     """It is at several offsets."""
 
-    name = "duplicate"
     offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NeverSent(OfValue):
+class NeverSent(OfValue, name="never-sent"):
     """Somebody reads it, and nobody sent it."""
 
-    name = "never-sent"
 
-
-@dataclass(frozen=True, slots=True)
-class AbortedRead(OfValue):
+class AbortedRead(OfValue, name="G1a"):
     """It was aborted, and somebody who reads committed records only reads it."""
 
-    name = "G1a"
 
-
-@dataclass(frozen=True, slots=True)
-class PrecommittedRead(OfValue):
+class PrecommittedRead(OfValue, name="precommitted-read"):
     """Somebody who reads committed records only reads it before its transaction was asked to commit."""
-
-    name = "precommitted-read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,74 +62,46 @@ class OfOffsets(Anomaly):
 
 
 @dataclass(frozen=True, slots=True)
-class InconsistentOffsets(OfOffsets):
+class InconsistentOffsets(OfOffsets, name="inconsistent-offsets"):
     """An offset has several values."""
 
-    name = "inconsistent-offsets"
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NonmonotonicPoll(OfOffsets):
+class NonmonotonicPoll(OfOffsets, name="nonmonotonic-poll"):
     """A process reads an offset after a later one, in two polls."""
 
-    name = "nonmonotonic-poll"
 
-
-@dataclass(frozen=True, slots=True)
-class InternalNonmonotonicPoll(OfOffsets):
+class InternalNonmonotonicPoll(OfOffsets, name="int-nonmonotonic-poll"):
     """An offset comes after a later one in one poll."""
 
-    name = "int-nonmonotonic-poll"
 
-
-@dataclass(frozen=True, slots=True)
-class PollSkip(OfOffsets):
+class PollSkip(OfOffsets, name="poll-skip"):
     """A process goes on after offsets that it had to be given."""
 
-    name = "poll-skip"
 
-
-@dataclass(frozen=True, slots=True)
-class InternalPollSkip(OfOffsets):
+class InternalPollSkip(OfOffsets, name="int-poll-skip"):
     """Within one poll offsets are missing."""
 
-    name = "int-poll-skip"
 
-
-@dataclass(frozen=True, slots=True)
-class NonmonotonicSend(OfOffsets):
+class NonmonotonicSend(OfOffsets, name="nonmonotonic-send"):
     """A process is told a lower offset for what it sent later."""
 
-    name = "nonmonotonic-send"
 
-
-@dataclass(frozen=True, slots=True)
-class InternalNonmonotonicSend(OfOffsets):
+class InternalNonmonotonicSend(OfOffsets, name="int-nonmonotonic-send"):
     """So within one transaction."""
 
-    name = "int-nonmonotonic-send"
 
-
-@dataclass(frozen=True, slots=True)
-class EndOffsetBack(OfOffsets):
+class EndOffsetBack(OfOffsets, name="end-offset-back"):
     """The end of a partition is below an offset that was acknowledged or told before."""
 
-    name = "end-offset-back"
 
-
-@dataclass(frozen=True, slots=True)
-class HangingTransaction(OfOffsets):
+class HangingTransaction(OfOffsets, name="hanging-transaction"):
     """When nobody writes any longer, readers of committed records end before others do."""
 
-    name = "hanging-transaction"
 
-
-@dataclass(frozen=True, slots=True)
-class CyclicReads(Anomaly):
+class CyclicReads(Anomaly, name="G1c"):
     """Transactions that have read from each other."""
-
-    name = "G1c"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,36 +111,21 @@ class OfGroup(Anomaly):
     offsets: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LostCommit(OfGroup):
+class LostCommit(OfGroup, name="lost-commit"):
     """A group is told another position than that of its last commit."""
 
-    name = "lost-commit"
 
-
-@dataclass(frozen=True, slots=True)
-class NeverCommitted(OfGroup):
+class NeverCommitted(OfGroup, name="never-committed"):
     """A group is told a position that it has not committed."""
 
-    name = "never-committed"
 
-
-@dataclass(frozen=True, slots=True)
-class NonmonotonicCommit(OfGroup):
+class NonmonotonicCommit(OfGroup, name="nonmonotonic-commit"):
     """A commit that came later, of somebody who has read less, was taken."""
 
-    name = "nonmonotonic-commit"
 
-
-@dataclass(frozen=True, slots=True)
-class ConsumedTwice(OfGroup):
+class ConsumedTwice(OfGroup, name="consumed-twice"):
     """Two committed transactions of a group have the same record."""
 
-    name = "consumed-twice"
 
-
-@dataclass(frozen=True, slots=True)
-class ConsumedNever(OfGroup):
+class ConsumedNever(OfGroup, name="consumed-never"):
     """A committed transaction has a later record, and none has this one."""
-
-    name = "consumed-never"
