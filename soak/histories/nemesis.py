@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVE_WITH = Path(__file__).resolve().parent / "serve_with.py"
+STACKS = signal.SIGUSR1
+"""Has the process say where its threads are."""
 READY_S_MAX, END_S_MAX = 90, 90
 KEPT_BYTES, DISK_BYTES = 4 << 20, 96 << 20
 SETTINGS = {
@@ -95,13 +97,15 @@ class Nemesis:
     def run(self, until_s: float) -> None:
         """Until a time of the monotonic clock."""
         happens = {
-            self.kill: 6, self.kill_while_it_starts: 2, self.stop: 1, self.pause: 4, self.outage: 3,
+            self.kill: 6, self.kill_while_it_starts: 2, self.stop: 1, self.pause: 2, self.long_pause: 2, self.outage: 3,
         }  # fmt: skip
         if self.is_own_disk:
             happens |= {self.full_disk: 2, self.no_room_at_all: 1}
+        first = [self.kill, self.long_pause, self.outage]  # in every round
+        self.chance.shuffle(first)
         while time.monotonic() < until_s:
             time.sleep(0.5 + self.chance.random() * 4)
-            (what,) = self.chance.choices([*happens], [*happens.values()])
+            what = first.pop() if first else self.chance.choices([*happens], [*happens.values()])[0]
             self._require_alive()
             began = time.monotonic()
             what()
@@ -135,9 +139,16 @@ class Nemesis:
         self.server.start()
 
     def pause(self) -> None:
+        self._paused(0.2 + self.chance.random())
+
+    def long_pause(self) -> None:
+        """Longer than clients wait for an answer: they ask again before it goes on."""
+        self._paused(self.chance.choice([3, 4, 7]))
+
+    def _paused(self, seconds: float) -> None:
         assert self.server.process is not None
         self.server.process.send_signal(signal.SIGSTOP)
-        time.sleep(self.chance.choice([0.3, 1, 3, 7]))
+        time.sleep(seconds)
         self.server.process.send_signal(signal.SIGCONT)
 
     def outage(self) -> None:
@@ -145,7 +156,7 @@ class Nemesis:
         marker = self.server.folder / "store-fails"
         marker.touch()
         try:
-            time.sleep(1 + self.chance.random() * 5)
+            time.sleep(2 + self.chance.random() * 6)
             if self.chance.random() < 0.3:
                 self.kill()
         finally:

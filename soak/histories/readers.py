@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from histories.operations import NONE, Kind, Outcome, Polled, Position
 from histories.recorder import Recorder
-from histories.writers import ALL, PARTITIONS, QUICK, SILENT, Places, Transaction, Transactor
+from histories.writers import ALL, DEBUG_CONSUMER, PARTITIONS, QUICK, Places, Transaction, Transactor
 
 POLL_S, ASKED_S = 0.3, 6
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -20,7 +20,6 @@ def consumer_of(address: str, group: str, isolation: str, **more: Any) -> Consum
         {**QUICK, "bootstrap.servers": address, "group.id": group, "isolation.level": isolation, "enable.auto.commit": False,
          "auto.offset.reset": "earliest", "enable.partition.eof": True, "fetch.wait.max.ms": 100, "fetch.error.backoff.ms": 50,
          "queued.max.messages.kbytes": 4_096, "error_cb": lambda error: None, **more},
-        logger=SILENT,
     )  # fmt: skip
 
 
@@ -138,7 +137,8 @@ class Member(Reader):
     def joined(self) -> Consumer:
         self._is_incremental = self.settings.get("group.protocol") == "consumer"
         classic = {} if self._is_incremental else {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
-        consumer = consumer_of(self.address, self.group, self.isolation, **classic, **self.settings)
+        named = {"client.id": self.process, **self.settings}
+        consumer = consumer_of(self.address, self.group, self.isolation, **classic, **named)
         self.at = {}
         consumer.subscribe([*self.topics()], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
@@ -220,6 +220,7 @@ class App(Member):
     """Reads the orders of its group, and writes one record for each, with its position, in one transaction."""
 
     group: str = "app"
+    settings: dict[str, Any] = field(default_factory=lambda: {"debug": DEBUG_CONSUMER})
 
     def topics(self) -> Iterable[str]:
         return ("orders",)

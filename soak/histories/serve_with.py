@@ -5,6 +5,7 @@
 While FOLDER has a file `store-fails`, no call to the archive is answered; otherwise one in fifty is not.
 """
 
+import faulthandler
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ sys.path[:0] = [str(SOAK.parent), str(SOAK)]
 from failing_agent import Failing  # noqa: E402
 
 from histories.mutants import MUTANTS, truncate_at_start  # noqa: E402
+from histories.nemesis import STACKS  # noqa: E402
 from local_log.errors import Unavailable  # noqa: E402
 from remote.store import open as stores  # noqa: E402
 from remote.store.api import ObjectStore  # noqa: E402
@@ -40,6 +42,7 @@ class Outages(Failing):
 
 
 def run(words: list[str]) -> None:
+    faulthandler.register(STACKS)
     mutant = None
     if words[0] == "--mutant":
         mutant, words = words[1], words[2:]

@@ -1,13 +1,12 @@
 """Producers: plain, idempotent, transactional, and transactional ones that are fenced and go on."""
 
-import logging
 import random  # noqa: TID251  # of a seed
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from histories.operations import Kind, Outcome, Polled, Position, Sent
 from histories.recorder import Recorder
@@ -16,9 +15,8 @@ QUICK = {
     "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 6_000,
     "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50,
 }  # fmt: skip
-SILENT = logging.getLogger("histories.rdkafka")
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
+DEBUG_PRODUCER, DEBUG_CONSUMER = "eos,broker", "cgrp,broker"
+"""What librdkafka logs of clients with transactions."""
 PAD = 1_000
 ATTEMPT_S, TXN_S = 4, 30
 TRANSACTION_TIMEOUT_MS = 8_000
@@ -46,7 +44,7 @@ class Writer:
 
     def producer(self, **more: Any) -> Producer:
         made = {"bootstrap.servers": self.address, "linger.ms": 2, "batch.size": 50_000, "error_cb": lambda error: None}
-        return Producer({**QUICK, **made, **more}, logger=SILENT)
+        return Producer({**QUICK, **made, "client.id": self.process, **more})
 
     def pause(self, most_s: float) -> None:
         self.recorder.stopping.wait(self.chance.random() * most_s)
@@ -65,7 +63,9 @@ class Sender(Writer):
     def run(self) -> None:
         codec = self.chance.choice(["none", "lz4", "zstd"])
         if self.is_idempotent:
-            made = {"enable.idempotence": True, "message.timeout.ms": 90_000, "request.timeout.ms": 2_500}
+            # Sent again to a paused process, a batch is in two of its connections when it goes on.
+            made = {"enable.idempotence": True, "message.timeout.ms": 90_000}
+            made |= dict.fromkeys(("socket.timeout.ms", "request.timeout.ms"), 1_500)
         else:
             made = {"message.send.max.retries": 0, "message.timeout.ms": 6_000, "acks": self.chance.choice(["1", "all"])}
         producer = self.producer(**made, **{"compression.type": codec})
@@ -147,32 +147,14 @@ class Transaction:
         )  # fmt: skip
 
     def _commit(self) -> Outcome:
-        for _ in attempts(TXN_S):
-            try:
-                self.producer.commit_transaction(ATTEMPT_S)
-            except KafkaException as e:
-                error = e.args[0]
-                self.writer.recorder.count(f"commit: {error.name()}")
-                if error.txn_requires_abort():
-                    return self._abort()
-                if not error.retriable():
-                    return Outcome.UNKNOWN
-            else:
-                return Outcome.OK
-        return Outcome.UNKNOWN
+        error = attempted(self.writer.recorder, "commit", self.producer.commit_transaction)
+        if error is not None and error.txn_requires_abort():
+            return self._abort()
+        return Outcome.OK if error is None else Outcome.UNKNOWN
 
     def _abort(self) -> Outcome:
         """Nothing of it is committed, whatever is answered: a producer that begins with its id aborts it, or time does."""
-        for _ in attempts(TXN_S):
-            try:
-                self.producer.abort_transaction(ATTEMPT_S)
-            except KafkaException as e:
-                error = e.args[0]
-                self.writer.recorder.count(f"abort: {error.name()}")
-                if not error.retriable():
-                    break
-            else:
-                break
+        attempted(self.writer.recorder, "abort", self.producer.abort_transaction)
         return Outcome.FAIL
 
 
@@ -182,18 +164,9 @@ class Transactor(Writer):
 
     def begun(self, transactional_id: str) -> Producer | None:
         """A producer that may begin transactions."""
-        made = {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+        made = {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, "debug": DEBUG_PRODUCER}
         producer = self.producer(**made, **{"request.timeout.ms": 2_500, "message.timeout.ms": TRANSACTION_TIMEOUT_MS})
-        for _ in attempts(TXN_S):
-            try:
-                producer.init_transactions(ATTEMPT_S)
-            except KafkaException as e:
-                self.recorder.count(f"init: {e.args[0].name()}")
-                if not e.args[0].retriable():
-                    return None
-            else:
-                return producer
-        return None
+        return producer if attempted(self.recorder, "init", producer.init_transactions) is None else None
 
     def run(self) -> None:
         while not self.is_over:
@@ -265,9 +238,16 @@ class Zombie(Transactor):
         following.end(is_committed=True)
 
 
-def attempts(seconds: float) -> Iterator[int]:
-    """Numbers until the time is over."""
-    until, number = time.monotonic() + seconds, 0
-    while not number or time.monotonic() < until:
-        yield number
-        number += 1
+def attempted(recorder: Recorder, what: str, call: Callable[[float], object]) -> KafkaError | None:
+    """Calls until it is done, and there is no error, or asking again is of no use, or TXN_S are over; counts what goes wrong."""
+    until = time.monotonic() + TXN_S
+    while True:
+        try:
+            call(ATTEMPT_S)
+        except KafkaException as e:
+            error: KafkaError = e.args[0]
+            recorder.count(f"{what}: {error.name()}")
+            if error.txn_requires_abort() or not error.retriable() or time.monotonic() > until:
+                return error
+        else:
+            return None
