@@ -89,6 +89,12 @@ class Facts:
             "response_partition_limit": st.sampled_from((2000, 2001, 1, 3, 0, -1, INT32_MAX)),
             "resource_type": st.sampled_from((2, 2, 2, 4, 4, 8, 16, 32, 0, 3, 127)),
             "endpoint_type": st.sampled_from((1, 1, 1, 2, 0, 3)),
+            "resource_types": st.sampled_from((2, 2, 4, 8, 16, 32, 0, 99)),
+            "timeout_ms": st.sampled_from((10_000, 60_000)),  # with none a controller gives up before it begins
+            "election_type": _mostly((0, 1), (2, -1)),
+            "feature": _mostly(("group.version",), ("group", "")),
+            "max_version_level": _mostly((1,), (2, -1)),  # 0 would change the broker
+            "upgrade_type": _mostly((1, 2, 3), (0, 9)),
         }
 
 

@@ -8,7 +8,18 @@ from typing import Any
 from tiering.endpoint.protocol.api_keys import Api
 
 _NAMES = (
-    *("topic_id", "topic", "name", "resource_type", "resource_name", "partition_index", "partition", "index", "api_key"),
+    *(
+        "topic_id",
+        "topic",
+        "topic_name",
+        "name",
+        "resource_type",
+        "resource_name",
+        "partition_index",
+        "partition",
+        "partition_id",
+    ),
+    *("partition_id", "index", "api_key", "feature"),
     *("node_id", "broker_id", "group_id", "member_id"),
     *("pattern_type", "principal", "operation", "permission_type"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
@@ -15,6 +16,8 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.record import Codec
 from tiering.endpoint.apis.topic_configs import DYNAMIC_TOPIC
 from tiering.endpoint.protocol.api_keys import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_REPLICA_LOG_DIRS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_RECORDS,
@@ -26,6 +29,16 @@ from tiering.endpoint.protocol.api_keys import (
     Api,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tiering.endpoint.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from tiering.endpoint.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tiering.endpoint.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tiering.endpoint.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -58,12 +71,12 @@ class ComparedWrites:
     codes: set[int] = field(default_factory=set)
     """All error codes that the broker has answered with."""
 
-    def ask(self, api: Api, version: int, request: Any) -> Any:
-        """The broker's answer. In the request names stand for the ids of topics."""
-        asked = [_with_ids(request, ids) for ids in self.ids]
+    def ask(self, api: Api, version: int, request: Any, ours: Any = None) -> Any:
+        """The broker's answer. In the request names stand for the ids of topics; `ours` is what we are asked instead."""
+        asked = [_with_ids(one, ids) for one, ids in zip((request, ours or request), self.ids, strict=True)]
         theirs = self.broker.ask(api, version, asked[0])
-        ours = self.endpoint.ask(api, version, asked[1])
-        named = [_with_names(answer, ids) for answer, ids in zip((theirs, ours), self.ids, strict=True)]
+        answers = theirs, self.endpoint.ask(api, version, asked[1])
+        named = [_with_names(answer, ids) for answer, ids in zip(answers, self.ids, strict=True)]
         self.found += [(api.name, version, request, one) for one in differences(*named) if not _is_known(one)]
         self.codes |= set(_codes(theirs))
         return theirs
@@ -271,6 +284,24 @@ def make_topics(both: ComparedWrites) -> list[tuple[str, int]]:
         both.alter(name, ("cleanup.policy", 3, "compact"), ("retention.ms", 1, None))
     numbers = {"w-plain": 2, "w-compacted": 1, "w-small": 2, "w-nowhere": 1}
     return [(name, number) for name, count in numbers.items() for number in range(count + (name == "w-small"))]
+
+
+def reassign(both: ComparedWrites, data: Path) -> None:
+    """Other replicas and directories for partitions, such as there are and others; the broker's directory is `data`."""
+    replicas = ((1,), None, (), (2,), (1, 1), (1, 2), (-1,))
+    for version, allows in ((0, True), (1, True), (1, False)):
+        asked = tuple(
+            ReassignableTopic(name, tuple(ReassignablePartition(number, one) for one in replicas for number in (0, 9)))
+            for name in ("w-plain", "w-nowhere", "")
+        )
+        both.ask(ALTER_PARTITION_REASSIGNMENTS, version, AlterPartitionReassignmentsRequest(30_000, allows, asked))
+    own = both.endpoint.log("w-plain").folder.path.rpartition("/")[0]
+    for version in (1, 2):
+        for paths in ((str(data), own), ("/nowhere", "/nowhere"), ("", "")):
+            names = ("w-plain", "w-nowhere", "", "x" * 213, "x" * 214)
+            topics = tuple(AlterReplicaLogDirTopic(name, (0, 9, 0)) for name in names)
+            asked_both = [AlterReplicaLogDirsRequest((AlterReplicaLogDir(path, topics),)) for path in paths]
+            both.ask(ALTER_REPLICA_LOG_DIRS, version, *asked_both)
 
 
 def remove_topics(both: ComparedWrites) -> None:

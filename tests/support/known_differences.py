@@ -28,6 +28,7 @@ from tiering.endpoint.protocol.api_keys import (
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    UPDATE_FEATURES,
     Api,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -44,6 +45,7 @@ from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tiering.endpoint.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 _TRANSACTION = 1
 _INTERNAL = {"__consumer_offsets", "__transaction_state"}
@@ -193,8 +195,12 @@ def _of_groups(of: Compared, found: Difference) -> bool:
         page = {one.name for one in of.theirs.topics} | {getattr(of.theirs.next_cursor, "topic_name", "")}
         is_moved = found.path.startswith(("next_cursor", "topics[]", "topics.partitions[]"))
         return is_moved and bool(page & _INTERNAL)
-    names = {getattr(one, "name", None) for one in (found.theirs, *(theirs for theirs, _ in found.within))}
-    return bool(names & _INTERNAL)
+    told = (found.theirs, *(theirs for theirs, _ in found.within))
+    return any(getattr(one, name, None) in _INTERNAL for one in told for name in ("name", "topic", "resource_name"))
+
+
+def _levels(of: Compared, found: Difference) -> bool:
+    return of.api is UPDATE_FEATURES and (of.theirs.error_code, of.ours.error_code) == (0, ErrorCode.INVALID_UPDATE_VERSION)
 
 
 def _transactions(of: Compared, found: Difference) -> bool:
@@ -302,7 +308,7 @@ KNOWN_DIFFERENCES = (
         ((DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None)),),
     ),
     KnownDifference(
-        "DescribeConfigs, DescribeCluster, DescribeProducers, FindCoordinator, ACLs: messages of errors",
+        "All: messages of errors",
         "Our own words, with the broker's error code.",
         _words,
         ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),),
@@ -360,6 +366,12 @@ KNOWN_DIFFERENCES = (
         "POLICY_VIOLATION for every partition, whatever is wrong besides: nothing is appended here.",
         _produced,
         ((PRODUCE, 9, ProduceRequest(None, -1, 1000, (TopicProduceData("nowhere", partition_data=(PartitionProduceData(),)),))),),
+    ),
+    KnownDifference(
+        "UpdateFeatures: levels that a broker's cluster can have, and those of other features than here",
+        "INVALID_UPDATE_VERSION: features have the levels that ApiVersions tells, and keep them.",
+        _levels,
+        ((UPDATE_FEATURES, 1, UpdateFeaturesRequest(1000, (FeatureUpdateKey("group.version", 0, False, 2),), True)),),
     ),
     KnownDifference(
         "FindCoordinator: of transactions",

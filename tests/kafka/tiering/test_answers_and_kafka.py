@@ -15,7 +15,7 @@ from compared_headers import compare_headers
 from compared_requests import EACH, compare_any, compare_frames, compare_lives, for_any, known
 from compared_security import compare_acls, compare_as_user, compare_logins
 from compared_transactions import ComparedTransactions
-from compared_writes import AnyRecords, ComparedWrites, make_topics, remove_topics
+from compared_writes import AnyRecords, ComparedWrites, make_topics, reassign, remove_topics
 from consumer_lives import consumer_lives
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
@@ -37,12 +37,15 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    ELECT_LEADERS,
     FETCH,
     FIND_COORDINATOR,
     HEARTBEAT,
     LEAVE_GROUP,
+    LIST_CONFIG_RESOURCES,
     LIST_GROUPS,
     LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
     METADATA,
     OFFSET_COMMIT,
     OFFSET_DELETE,
@@ -52,6 +55,7 @@ from tiering.endpoint.protocol.api_keys import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     SYNC_GROUP,
+    UPDATE_FEATURES,
     Api,
 )
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -61,6 +65,7 @@ from tiering.endpoint.protocol.messages.produce import ProduceRequest
 COMPARED = (
     *(FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, OFFSET_FOR_LEADER_EPOCH),
     *(DESCRIBE_CONFIGS, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, DESCRIBE_LOG_DIRS, DESCRIBE_PRODUCERS),
+    *(ELECT_LEADERS, LIST_PARTITION_REASSIGNMENTS, LIST_CONFIG_RESOURCES, UPDATE_FEATURES),
     *(SASL_HANDSHAKE, SASL_AUTHENTICATE),
 )
 OF_GROUPS = (
@@ -212,5 +217,6 @@ def test_what_is_written_is_answered_and_kept_as_by_a_broker(world: World) -> No
         if name in both.endpoint.tier.topics() and number in both.endpoint.tier.topics()[name].partitions:
             theirs, ours = both.logs(name, number)
             assert ours == theirs, (name, number)
+    reassign(both, world.folder.parent / "data")
     remove_topics(both)
     assert both.found == []

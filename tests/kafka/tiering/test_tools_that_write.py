@@ -86,10 +86,33 @@ def test_kafka_delete_records_and_log_dirs(tool: Tools, tmp_path: Path) -> None:
 
 
 @oracle
-def test_what_one_node_has_no_use_for_is_refused_at_once(tool: Tools) -> None:
-    assert "UnsupportedVersionException" in tool(
-        "LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions", code=1
-    )
+def test_kafka_leader_election_finds_that_none_is_needed(tool: Tools) -> None:
+    preferred = ("--election-type", "preferred")
+    assert "Valid replica already elected" in tool("LeaderElectionCommand", *preferred, *ORDERS, "--partition", 0)
+    assert "rror" not in tool("LeaderElectionCommand", *preferred, "--all-topic-partitions")
+
+
+@oracle
+def test_kafka_reassign_partitions_leaves_them_and_says_why_they_cannot_be_elsewhere(tool: Tools, tmp_path: Path) -> None:
+    wanted = tmp_path / "partitions.json"
+    given = ("--reassignment-json-file", wanted)
+
+    def place(*brokers: int) -> None:
+        of = {"topic": "orders", "partition": 0, "replicas": brokers}
+        wanted.write_text(json.dumps({"version": 1, "partitions": [of]}))
+
+    place(1)
+    assert "Successfully started" in tool("reassign.ReassignPartitionsCommand", "--execute", *given)
+    assert "orders-0 is completed" in tool("reassign.ReassignPartitionsCommand", "--verify", *given)
+    assert "No partition reassignments found" in tool("reassign.ReassignPartitionsCommand", "--list")
+    place(2)
+    assert "Unknown broker id 2" in tool("reassign.ReassignPartitionsCommand", "--execute", *given, code=1)
+
+
+@oracle
+def test_kafka_features_and_metadata_quorum_tell_what_there_is(tool: Tools) -> None:
+    assert "transaction.version" in tool("FeatureCommand", "describe")
+    assert "cannot be changed" in tool("FeatureCommand", "downgrade", "--feature", "group.version=0", code=1)
     assert "UnsupportedVersionException" in tool("MetadataQuorumCommand", "describe", "--status", code=1)
     assert "SecurityDisabledException" in tool("AclCommand", "--list", code=1)
 

@@ -58,7 +58,8 @@ def _altered(
     def altered(one: Any) -> AlterConfigsResourceResponse:
         problem = _problem(one, times[one.resource_type, one.resource_name])
         problem = problem or _refusal(one, request_context, context)
-        problem = problem or _of_topic(one, context, changed, validate_only=request.validate_only)
+        if problem is None and one.resource_type == ConfigResourceType.TOPIC:
+            problem = _of_topic(one, context, changed, validate_only=request.validate_only)
         code, message = problem or (ErrorCode.NONE, None)
         return AlterConfigsResourceResponse(code, message, one.resource_type, one.resource_name)
 
@@ -84,9 +85,15 @@ def _refusal(one: Any, request_context: RequestContext, context: Context) -> _Pr
     name = CLUSTER_NAME if of is ResourceType.CLUSTER else one.resource_name
     if not is_authorized(context, request_context, Operation.ALTER_CONFIGS, of, name):
         return code, NOT_AUTHORIZED
-    if one.resource_type != ConfigResourceType.TOPIC:
-        return ErrorCode.INVALID_REQUEST, "the settings of topics can be changed; those of a broker are given when it is started"
-    return None
+    if one.resource_type == ConfigResourceType.TOPIC or _takes_back(one, context):
+        return None
+    return ErrorCode.INVALID_REQUEST, "the settings of topics can be changed; those of a broker are given when it is started"
+
+
+def _takes_back(one: Any, context: Context) -> bool:
+    """Whether it only takes back what is set at run time of brokers, as kafka-reassign-partitions does: nothing is set so."""
+    is_broker = one.resource_type == ConfigResourceType.BROKER and one.resource_name in ("", str(context.cluster.live.node_id))
+    return is_broker and all(getattr(setting, "config_operation", _SET) == _DELETE for setting in one.configs)
 
 
 def _of_topic(one: Any, context: Context, changed: _Changed, *, validate_only: bool) -> _Problem | None:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from tiering.endpoint.protocol.api_keys import API_VERSIONS, END_TXN, Api
+from tiering.endpoint.apis.features import features_of
+from tiering.endpoint.protocol.api_keys import API_VERSIONS, Api
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import (
     ApiVersion,
@@ -21,9 +22,6 @@ _LEVEL_0_SINCE: Final = 4
 """Clients of earlier versions take no feature that may have level 0; they are told 1."""
 _FEATURES_EPOCH: Final = 0
 """They do not change while the endpoint runs."""
-_GROUP_VERSION: Final = ("group.version", 1)
-_TRANSACTION_VERSION: Final = ("transaction.version", 2)
-"""Producers that find it get a new epoch with each end of a transaction, and add no partitions (KIP-890)."""
 
 
 def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, Api]) -> ApiVersionsResponse:
@@ -32,7 +30,7 @@ def api_versions(request: ApiVersionsRequest, version: int, apis: Mapping[int, A
     if version >= _NAMED_SINCE and not all(map(_NAME_OR_VERSION.fullmatch, said)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = tuple(ApiVersion(api.key, api.first, api.last) for api in apis.values())
-    features = (_GROUP_VERSION, _TRANSACTION_VERSION) if END_TXN.key in apis else (_GROUP_VERSION,)
+    features = features_of(apis).items()
     least = 0 if version >= _LEVEL_0_SINCE else 1
     return ApiVersionsResponse(
         api_keys=keys,

@@ -44,7 +44,7 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
     if sum(one.resource_type == ResourceType.BROKER for one in request.resources) > BROKERS_MAX:
         reason = f"the settings of a broker are told at most {BROKERS_MAX} times a request"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
-    topics = _topics(context) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
+    topics = topic_names(context) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
     return DescribeConfigsResponse(results=tuple(_described(one, request, topics, context) for one in request.resources))
 
 
@@ -70,7 +70,8 @@ def _described(
     return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
 
 
-def _topics(context: Context) -> frozenset[str]:
+def topic_names(context: Context) -> frozenset[str]:
+    """Of all topics that there are settings of."""
     own = () if context.local_tier is None else context.local_tier.topics()
     return frozenset((*context.logs.names(), *own))
 

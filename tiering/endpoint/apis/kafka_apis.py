@@ -14,6 +14,7 @@ from tiering.endpoint.apis.authorized import authorized
 from tiering.endpoint.apis.authorized_groups import Answer
 from tiering.endpoint.apis.client_quotas import alter_client_quotas, describe_client_quotas
 from tiering.endpoint.apis.cluster import describe_cluster, describe_topic_partitions, metadata
+from tiering.endpoint.apis.config_resources import list_config_resources
 from tiering.endpoint.apis.configs import describe_configs
 from tiering.endpoint.apis.consumer_groups import consumer_group_describe, consumer_group_heartbeat
 from tiering.endpoint.apis.context import Context
@@ -21,6 +22,7 @@ from tiering.endpoint.apis.create_partitions import create_partitions
 from tiering.endpoint.apis.create_topics import create_topics
 from tiering.endpoint.apis.delete_records import delete_records
 from tiering.endpoint.apis.delete_topics import delete_topics
+from tiering.endpoint.apis.features import update_features
 from tiering.endpoint.apis.fetch import begin_fetch, fetch
 from tiering.endpoint.apis.find_coordinator import find_coordinator
 from tiering.endpoint.apis.freeing import free
@@ -34,10 +36,11 @@ from tiering.endpoint.apis.groups import (
     list_groups,
     sync_group,
 )
-from tiering.endpoint.apis.log_dirs import describe_log_dirs
+from tiering.endpoint.apis.log_dirs import alter_replica_log_dirs, describe_log_dirs
 from tiering.endpoint.apis.offsets import list_offsets, offset_for_leader_epoch
 from tiering.endpoint.apis.produce import produce
 from tiering.endpoint.apis.producers import describe_producers
+from tiering.endpoint.apis.reassignments import alter_partition_reassignments, elect_leaders, list_partition_reassignments
 from tiering.endpoint.apis.sasl import sasl_authenticate, sasl_handshake
 from tiering.endpoint.apis.scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from tiering.endpoint.apis.single_appends import append_one
@@ -61,6 +64,8 @@ from tiering.endpoint.protocol.api_keys import (
     ADD_PARTITIONS_TO_TXN,
     ALTER_CLIENT_QUOTAS,
     ALTER_CONFIGS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_REPLICA_LOG_DIRS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
@@ -82,6 +87,7 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_TOPIC_PARTITIONS,
     DESCRIBE_TRANSACTIONS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ELECT_LEADERS,
     END_TXN,
     FETCH,
     FIND_COORDINATOR,
@@ -90,8 +96,10 @@ from tiering.endpoint.protocol.api_keys import (
     INIT_PRODUCER_ID,
     JOIN_GROUP,
     LEAVE_GROUP,
+    LIST_CONFIG_RESOURCES,
     LIST_GROUPS,
     LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
     LIST_TRANSACTIONS,
     METADATA,
     OFFSET_COMMIT,
@@ -103,6 +111,7 @@ from tiering.endpoint.protocol.api_keys import (
     SASL_HANDSHAKE,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
+    UPDATE_FEATURES,
     WRITE_TXN_MARKERS,
 )
 from tiering.endpoint.protocol.error_codes import error_codes
@@ -164,6 +173,12 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     LIST_TRANSACTIONS.key: list_transactions,
     TXN_OFFSET_COMMIT.key: txn_offset_commit,
     WRITE_TXN_MARKERS.key: write_txn_markers,
+    ALTER_REPLICA_LOG_DIRS.key: alter_replica_log_dirs,
+    ELECT_LEADERS.key: elect_leaders,
+    ALTER_PARTITION_REASSIGNMENTS.key: alter_partition_reassignments,
+    LIST_PARTITION_REASSIGNMENTS.key: list_partition_reassignments,
+    UPDATE_FEATURES.key: update_features,
+    LIST_CONFIG_RESOURCES.key: list_config_resources,
 }
 
 

@@ -1,14 +1,28 @@
-"""DescribeLogDirs: the sizes of logs in log directories and of their volumes, or of those in the archive where there is none."""
+"""DescribeLogDirs and AlterReplicaLogDirs.
+
+The first gives the sizes of logs in log directories and of their volumes, or of those in the archive where there is none.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from local_log.disk import Disk
 from local_log.errors import LogError
+from local_log.formats.filenames import FUTURE_DIR, TopicPartition, marked_log_dir
+from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import Context
+from tiering.endpoint.apis.own_logs import own_tier, refusal_code
+from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
+from tiering.endpoint.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from tiering.endpoint.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -16,7 +30,12 @@ from tiering.endpoint.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from tiering.endpoint.request_context import RequestContext
+from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.read.tiered_log import TieredLog
+
+_NAME_MAX: Final = 255
+_UNIQUE_ID: Final = "0" * 32
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
@@ -74,3 +93,46 @@ def _local(number: int, log: TieredLog | LogError, path: str) -> DescribeLogDirs
         return None
     size = sum(segment.size() for segment in log.local.segments)
     return DescribeLogDirsPartition(number, size, log.local.log_end_offset - log.local.high_watermark)
+
+
+def alter_replica_log_dirs(
+    request: AlterReplicaLogDirsRequest, request_context: RequestContext, context: Context
+) -> AlterReplicaLogDirsResponse:
+    """Logs stay where they are: one that is to be in its own directory is there, and others are refused.
+
+    Of a partition that is named twice the last directory counts.
+    """
+    own_tier(context)
+    may = is_authorized(context, request_context, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    wanted = dict[str, dict[int, str]]()
+    for one in request.dirs:
+        for topic in one.topics:
+            wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, one.path))
+
+    def altered(partition: TopicPartition, path: str) -> AlterReplicaLogDirPartitionResult:
+        code = _moved(partition, path, context) if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return AlterReplicaLogDirPartitionResult(partition.partition, code)
+
+    results = (
+        AlterReplicaLogDirTopicResult(name, tuple(altered(TopicPartition(name, n), path) for n, path in paths.items()))
+        for name, paths in wanted.items()
+    )
+    return AlterReplicaLogDirsResponse(results=tuple(results))
+
+
+def _moved(partition: TopicPartition, path: str, context: Context) -> ErrorCode:
+    tier = own_tier(context)
+    if len(marked_log_dir(partition, _UNIQUE_ID, FUTURE_DIR)) > _NAME_MAX:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if path not in tier.directories:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    try:
+        folder = tier.log(partition).folder.path
+    except UnknownTopicOrPartition:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    except LogError as e:
+        return refusal_code(e, f"{partition} is not moved to {path}", context)
+    if folder == f"{path}/{partition}":
+        return ErrorCode.NONE
+    context.report(f"{partition} is not moved to {path}: logs stay in their directories")
+    return ErrorCode.POLICY_VIOLATION

@@ -20,6 +20,11 @@ from tiering.endpoint.protocol.messages.acls import (
 from tiering.endpoint.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from tiering.endpoint.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from tiering.endpoint.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from tiering.endpoint.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from tiering.endpoint.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tiering.endpoint.protocol.messages.client_quotas import (
     AlterClientQuotasRequest,
@@ -50,6 +55,7 @@ from tiering.endpoint.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 from tiering.endpoint.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from tiering.endpoint.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from tiering.endpoint.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tiering.endpoint.protocol.messages.fetch import FetchRequest, FetchResponse
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -61,8 +67,13 @@ from tiering.endpoint.protocol.messages.incremental_alter_configs import (
 from tiering.endpoint.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from tiering.endpoint.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from tiering.endpoint.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from tiering.endpoint.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -80,6 +91,7 @@ from tiering.endpoint.protocol.messages.scram_credentials import (
 )
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tiering.endpoint.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from tiering.endpoint.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from tiering.endpoint.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 NEVER: Final = 1 << 15
@@ -162,6 +174,17 @@ CREATE_PARTITIONS: Final = Api(37, "CreatePartitions", 0, 3, 2, CreatePartitions
 INCREMENTAL_ALTER_CONFIGS: Final = Api(
     44, "IncrementalAlterConfigs", 0, 1, 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, True
 )
+ALTER_REPLICA_LOG_DIRS: Final = Api(
+    34, "AlterReplicaLogDirs", 1, 2, 2, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, True
+)
+ELECT_LEADERS: Final = Api(43, "ElectLeaders", 0, 2, 2, ElectLeadersRequest, ElectLeadersResponse)
+ALTER_PARTITION_REASSIGNMENTS: Final = Api(
+    45, "AlterPartitionReassignments", 0, 1, 0, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, True
+)
+LIST_PARTITION_REASSIGNMENTS: Final = Api(
+    46, "ListPartitionReassignments", 0, 0, 0, ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+)
+UPDATE_FEATURES: Final = Api(57, "UpdateFeatures", 0, 2, 0, UpdateFeaturesRequest, UpdateFeaturesResponse)
 DESCRIBE_CLUSTER: Final = Api(60, "DescribeCluster", 0, 2, 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = Api(61, "DescribeProducers", 0, 0, 0, DescribeProducersRequest, DescribeProducersResponse)
 DESCRIBE_TRANSACTIONS: Final = Api(
@@ -174,6 +197,7 @@ CONSUMER_GROUP_HEARTBEAT: Final = Api(
 CONSUMER_GROUP_DESCRIBE: Final = Api(
     69, "ConsumerGroupDescribe", 0, 1, 0, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 )
+LIST_CONFIG_RESOURCES: Final = Api(74, "ListConfigResources", 0, 1, 0, ListConfigResourcesRequest, ListConfigResourcesResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = Api(
     75, "DescribeTopicPartitions", 0, 0, 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 )
@@ -209,22 +233,28 @@ _ALL: Final = (
     DELETE_ACLS,
     DESCRIBE_CONFIGS,
     ALTER_CONFIGS,
+    ALTER_REPLICA_LOG_DIRS,
     DESCRIBE_LOG_DIRS,
     SASL_AUTHENTICATE,
     CREATE_PARTITIONS,
     DELETE_GROUPS,
+    ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
     DESCRIBE_CLIENT_QUOTAS,
     ALTER_CLIENT_QUOTAS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ALTER_USER_SCRAM_CREDENTIALS,
+    UPDATE_FEATURES,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
     CONSUMER_GROUP_HEARTBEAT,
     CONSUMER_GROUP_DESCRIBE,
+    LIST_CONFIG_RESOURCES,
     DESCRIBE_TOPIC_PARTITIONS,
 )
 
