@@ -83,6 +83,7 @@ def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None)
                 server.process.kill()
                 server.process.wait()
     history = recorder.history()
+    server.wrong += server.complaints()
     server.wrong += too_little(history, (thread.name for thread in threads), seconds)
     if seconds >= TIERED_S_MIN and not any(local.values()):
         server.wrong.append("every partition is all in the local tier")
@@ -138,8 +139,7 @@ def start_clients(server: Server, recorder: Recorder, chance: random.Random) -> 
 def read_back(server: Server, recorder: Recorder, chance: random.Random) -> None:
     """When all transactions have ended, reads everything, and asks for the positions of all groups."""
     recorder.stopping.clear()
-    if server.process is None or server.process.poll() is not None:
-        server.start()
+    server.require_alive()
     asking = Ends("final-ends", server.address, recorder, chance)
     ends = settled(asking, server)
     server.wrong += [f"nobody tells the end of {place}" for place in ALL if place not in ends]

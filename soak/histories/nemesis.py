@@ -16,6 +16,7 @@ SERVE_WITH = Path(__file__).resolve().parent / "serve_with.py"
 STACKS = signal.SIGUSR1
 """Has the process say where its threads are."""
 READY_S_MAX, END_S_MAX = 90, 90
+UNEXPLAINED, COMPLAINTS_MAX = ("Traceback", "please report it", "offsets are lost"), 10
 KEPT_BYTES, DISK_BYTES = 4 << 20, 96 << 20
 SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -86,6 +87,17 @@ class Server:
         if number is signal.SIGTERM and code:
             self.wrong.append(f"it ends with {code} on {number.name}, see {self.folder / 'said'}")
 
+    def require_alive(self) -> None:
+        """Notes that it has ended by itself, and starts it again."""
+        if self.process is not None and self.process.poll() is not None:
+            self.wrong.append(f"it has ended by itself, with {self.process.returncode}")
+            self.start()
+
+    def complaints(self) -> list[str]:
+        """What it says that no kill, pause, outage or full disk explains."""
+        said = (self.folder / "said").read_text(errors="replace").splitlines()
+        return [line for line in said if any(word in line for word in UNEXPLAINED)][:COMPLAINTS_MAX]
+
 
 @dataclass
 class Nemesis:
@@ -106,7 +118,7 @@ class Nemesis:
         while time.monotonic() < until_s:
             time.sleep(0.5 + self.chance.random() * 4)
             what = first.pop() if first else self.chance.choices([*happens], [*happens.values()])[0]
-            self._require_alive()
+            self.server.require_alive()
             began = time.monotonic()
             what()
             self.server.counts[what.__name__] += 1
@@ -116,12 +128,6 @@ class Nemesis:
     def is_own_disk(self) -> bool:
         """Whether the logs are on a volume of their own, which may be filled."""
         return self.server.logs.parent.is_mount()
-
-    def _require_alive(self) -> None:
-        process = self.server.process
-        if process is not None and process.poll() is not None:
-            self.server.wrong.append(f"it has ended by itself, with {process.returncode}")
-            self.server.start()
 
     def kill(self) -> None:
         self.server.end(signal.SIGKILL)

@@ -47,6 +47,13 @@ def test_what_librdkafka_says_goes_to_a_file_and_python_s_messages_do_not(
     assert capfd.readouterr().err == "of python\nlater\n"
 
 
+def test_what_only_a_bug_has_a_server_say_is_noted(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    told = "tiering: orders-0: 3 offsets are lost, they left the log before they were archived"
+    (tmp_path / "said").write_text(f"tiering: 2 topics at 127.0.0.1:1\n{told}\ntiering: the store responds again, after 2 s\n")
+    assert server.complaints() == [told]
+
+
 def a_minute(of: str, *, but: int = 0) -> History:
     kinds = [kind for kind, least in LEAST_A_MINUTE.items() for _ in range(least)]
     return tuple(Operation(index, of, *kind, 0, 0) for index, kind in enumerate(kinds[but:]))
