@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from typing import Final
 
 TIMES: Final = "ms since 1970, a time such as 2026-11-20T10:00Z (UTC unless it says otherwise), or one before now such as -2h"
@@ -86,6 +85,8 @@ def _sum(text: str, units: dict[str, int]) -> int | None:
     """All amounts with their units together, None where the text is anything else or no whole number."""
     if not _AMOUNTS.fullmatch(text):
         return None
+    from fractions import Fraction  # with decimal, it takes a moment to load, and every command imports this module
+
     amounts = re.findall(_AMOUNT, text, re.IGNORECASE | re.ASCII)
     if any(unit.lower() not in units for _, unit in amounts):
         return None

@@ -1,11 +1,10 @@
 """Protocols for time, ids and randomness, which callers pass in, and their implementations on the operating system.
 
-The only module that reads the system clock or system randomness.
+The only module that reads the system clock or system randomness. Each command loads it, and few draw an id: what makes
+those is loaded by the first.
 """
 
-import secrets
 import time
-import uuid
 from collections.abc import Callable
 from typing import Protocol
 
@@ -54,6 +53,8 @@ class RandomIds:
     """Random UUIDs (122 random bits)."""
 
     def new_id(self) -> str:
+        import uuid
+
         return uuid.uuid4().hex  # noqa: TID251  # the only place that makes ids
 
 
@@ -61,11 +62,15 @@ class SystemRandomness:
     """The operating system's secure random source."""
 
     def random_bytes(self, count: int) -> bytes:
+        import secrets
+
         return secrets.token_bytes(count)
 
 
 def jitter() -> float:
     """A random number in [0, 1), to spread retries in time."""
+    import uuid
+
     return uuid.uuid4().int / (1 << 128)  # noqa: TID251  # the only place that makes random numbers
 
 

@@ -1,19 +1,21 @@
 """This machine's disk, clock, ids and way to stores: the only place that knows which of each are used. A test holds it.
 
-What is built of them is in `tiering.wiring` and `tiering.agent.wiring`. This module loads little, so that every command may.
+What is built of them is in `tiering.wiring` and `tiering.agent.wiring`. Each command imports this module before it knows what
+it is asked for: a disk and its checksums, keys and signatures are loaded by the calls that open one.
 """
 
 import gc
 import resource
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from local_log.folder_lock import FolderHolder, OsFolderHolder
-from local_log.os_disk import OsDisk, OsWritableDisk
 from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness
-from remote.signed_store import trusted
-from remote.store.api import ObjectStore
-from remote.store.instrumented import Meter
 from remote.store.open import open_backend, open_store
+
+if TYPE_CHECKING:
+    from local_log.folder_lock import FolderHolder
+    from local_log.os_disk import OsDisk, OsWritableDisk
+    from remote.store.api import ObjectStore
+    from remote.store.instrumented import Meter
 
 CLOCK: Final[Clock] = SystemClock()
 IDS: Final[Ids] = RandomIds()
@@ -51,18 +53,24 @@ def collect_seldom() -> None:
     gc.set_threshold(1_000, 5, 100_000)
 
 
-def local_disk() -> OsDisk:
+def local_disk() -> "OsDisk":
     """A disk that is only read; it keeps files open."""
+    from local_log.os_disk import OsDisk
+
     return OsDisk()
 
 
-def writable_disk() -> OsWritableDisk:
+def writable_disk() -> "OsWritableDisk":
     """A disk that may be written, too."""
+    from local_log.os_disk import OsWritableDisk
+
     return OsWritableDisk()
 
 
-def folder_holder() -> FolderHolder:
+def folder_holder() -> "FolderHolder":
     """Holds folders for as long as it, or this process, lives."""
+    from local_log.folder_lock import OsFolderHolder
+
     return OsFolderHolder()
 
 
@@ -71,9 +79,11 @@ def open_archive_store(
     keys_address: str | None,
     *,
     bytes_per_second: int | None = None,
-    meter: Meter | None = None,
+    meter: "Meter | None" = None,
     unverified_allowed: bool = False,
-) -> ObjectStore:
+) -> "ObjectStore":
     """An archive's store; with keys, manifests are held against their signatures. Raises BadAddress, Invalid."""
+    from remote.signed_store import trusted
+
     store = open_store(url, bytes_per_second=bytes_per_second, meter=meter)
     return trusted(store, keys_address, unverified_allowed=unverified_allowed)

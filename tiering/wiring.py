@@ -19,7 +19,8 @@ from remote.read.read_ahead import AheadBytes, ReadAhead
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
-from remote.transforms.encoder import CHUNK_BYTES, Encryption, Transforms
+from remote.transforms.chunk_index import CHUNK_BYTES
+from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import check_key_ring
 from tiering.cluster import Cluster

@@ -23,6 +23,7 @@ from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer, need
 
 VERSION = 1
+CHUNK_BYTES = 4 << 20
 CHUNK_BYTES_MAX = 64 << 20
 CHUNKS_MAX = 1 << 20
 _HEADER = struct.Struct(">BIQIIB")

@@ -18,12 +18,11 @@ from remote.clock import Randomness
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import IDENTITY, EncodingInfo, SegmentEntry
 from remote.transforms.chunk_codec import ChunkCodec
-from remote.transforms.chunk_index import chunk_ends, write_chunk_index
+from remote.transforms.chunk_index import CHUNK_BYTES, chunk_ends, write_chunk_index
 from remote.transforms.encoded_segment import ENCODINGS, aux_ends
 from remote.transforms.encryption import AUX_OBJECT, DATA_KEY_BYTES, LOG_OBJECT, NONCE_BYTES, ChunkPlace, SegmentCipher
 from remote.transforms.keys import KeyRing
 
-CHUNK_BYTES = 4 << 20
 BUFFERED_BYTES_MAX = 64 << 20
 
 Read = Callable[[int, int], Buffer]

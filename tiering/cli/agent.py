@@ -3,24 +3,21 @@
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from local_log.errors import Invalid, Unavailable
-from tiering.agent.http import client as http_client
-from tiering.agent.http.server import HttpServer, Page, Pages
-from tiering.agent.pages import pages_of
-from tiering.agent.unit import unit as unit_of
-from tiering.agent.wiring import Built, addresses, alone, build, checked, guard, token
 from tiering.command.completion import folders
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import is_given, named
 from tiering.command.output import say
-from tiering.config.config import Config
-from tiering.local_tier.service import StartStopped
-from tiering.metrics.exposition import CONTENT_TYPE, exposition
-from tiering.metrics.values import values
+
+if TYPE_CHECKING:
+    from tiering.agent.http.server import Pages
+    from tiering.agent.wiring import Built
+    from tiering.config.config import Config
 
 Given = tuple[str | None, tuple[str, ...]]
 
@@ -53,13 +50,19 @@ def command(context: click.Context, config_file: str | None, overrides: tuple[st
 
 
 @reports_errors
-def _run(config: Config) -> Exit | None:
+def _run(config: "Config") -> Exit | None:
+    from tiering.agent.wiring import alone
+
     _refuse_half(config)
     with alone(config):
         return _live(config)
 
 
-def _live(config: Config) -> Exit | None:
+def _live(config: "Config") -> Exit | None:
+    from tiering.agent.http.server import HttpServer
+    from tiering.agent.wiring import build, guard
+    from tiering.local_tier.service import StartStopped
+
     built = build(config, os.environ, lambda message: say(f"tiering: {message}"))
     server = HttpServer(config.settings.agent_http_address, _pages(built), guard(config))
     try:
@@ -136,6 +139,8 @@ def unit(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> E
     Examples:
       tiering agent unit --config /etc/tiering.toml > /etc/systemd/system/tiering-agent.service
     """
+    from tiering.agent.unit import unit as unit_of
+
     file, overrides = _both(given, config_file, overrides)
     config = whole_config(file, overrides)
     args = ["--config", os.path.abspath(file)] if file else []
@@ -152,20 +157,30 @@ def unit(given: Given, config_file: str | None, overrides: tuple[str, ...]) -> E
     return None
 
 
-def _pages(built: Built) -> Pages:
+def _pages(built: "Built") -> "Pages":
+    from tiering.agent.http.server import Page
+    from tiering.agent.pages import pages_of
+    from tiering.metrics.exposition import CONTENT_TYPE, exposition
+    from tiering.metrics.values import values
+
     text = exposition(lambda: values(built.agent.view(), built.meter.snapshot()))
     return pages_of(built.agent.view, built.controls, lambda: Page(text(), CONTENT_TYPE))
 
 
-def _refuse_half(config: Config) -> None:
+def _refuse_half(config: "Config") -> None:
     """A configuration without log directories or archive is a usage error."""
+    from tiering.agent.wiring import checked
+
     try:
         checked(config)
     except Invalid as e:
         raise click.UsageError(str(e)) from e
 
 
-def _tell(config: Config, path: str) -> Exit | None:
+def _tell(config: "Config", path: str) -> Exit | None:
+    from tiering.agent.http import client as http_client
+    from tiering.agent.wiring import addresses, token
+
     error: Unavailable | None = None
     known = token(config)
     for address in addresses(config, os.environ):

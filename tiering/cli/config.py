@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,13 +11,12 @@ from tiering.command.completion import files
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import named, output_option, topic_option
 from tiering.command.output import emit, say
-from tiering.config import paths as config_paths
-from tiering.config import show as of
-from tiering.config.assignment import BadConfig, Place, Problem, shown
-from tiering.config.config import Config
-from tiering.config.load import load_config
 from tiering.config.shared import CONFIG_VARIABLE, VARIABLES
 from tiering.machine import local_disk, open_backend
+
+if TYPE_CHECKING:
+    from tiering.config.assignment import Problem
+    from tiering.config.config import Config
 
 _NOTHING: Final = f"give a file, or set {CONFIG_VARIABLE} or variables such as {VARIABLES}LOG_DIRS"
 
@@ -31,8 +30,11 @@ def command() -> None:
     """
 
 
-def _loaded(file: str | None) -> Config:
+def _loaded(file: str | None) -> "Config":
     """Raises BadConfig, for an address that names no store, too."""
+    from tiering.config.assignment import BadConfig, Place, Problem
+    from tiering.config.load import load_config
+
     config = load_config(file, os.environ, local_disk())
     if config.settings.archive_url is not None:
         try:
@@ -61,6 +63,9 @@ def check(file: str | None) -> Exit | None:
     Examples:
       tiering config check tiering.toml
     """
+    from tiering.config import paths as config_paths
+    from tiering.config.assignment import BadConfig, shown
+
     try:
         config = _loaded(file)
     except BadConfig as e:
@@ -75,7 +80,7 @@ def check(file: str | None) -> Exit | None:
     return None
 
 
-def _refused(problems: Iterable[Problem]) -> Exit:
+def _refused(problems: "Iterable[Problem]") -> Exit:
     for problem in problems:
         say(f"tiering: {problem}")
     return Exit.usage
@@ -94,6 +99,9 @@ def show(file: str | None, topic: str | None, output: str) -> Exit | None:
       tiering config show tiering.toml
       tiering config show tiering.toml --topic orders --output json
     """
+    from tiering.config import show as of
+    from tiering.config.assignment import BadConfig
+
     try:
         config = _loaded(file)
     except BadConfig as e:

@@ -2,14 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from remote import archive
-from remote.manifest.model import Manifest
-from remote.store.api import ObjectStore
-from remote.store.store_time import StoreRun
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -23,11 +19,12 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
+from tiering.delays import DELETE_DELAY_MS
 from tiering.machine import CLOCK, IDS, open_archive_store
-from tiering.retention import delete_topic
-from tiering.retention import expire as retention
-from tiering.retention.plan import DELETE_DELAY_MS, Policy
-from tiering.retention.run import row, rows_of
+
+if TYPE_CHECKING:
+    from remote.manifest.model import Manifest
+    from remote.store.api import ObjectStore
 
 WRITER = "delete-topic"
 
@@ -67,6 +64,9 @@ def command(**given: Any) -> Exit | None:
       tiering delete-topic --archive s3://bucket/kafka --topic orders --dry-run
       tiering delete-topic --archive s3://bucket/kafka --topic orders --yes
     """
+    from remote import archive
+    from tiering.retention import delete_topic
+
     options = Options(**given)
     store = open_archive_store(options.archive_url, options.keys_address)
     archive.open_archive(store) if options.dry_run else archive.open_to_write(store, IDS)
@@ -82,8 +82,12 @@ def command(**given: Any) -> Exit | None:
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 
-def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> Iterator[Row]:
+def _planned(store: "ObjectStore", found: "Iterable[Manifest]", delay_ms: int) -> Iterator[Row]:
     """A row for what each partition has to read, or, once it is deleted, for what becomes of its objects."""
+    from tiering.retention import expire as retention
+    from tiering.retention.plan import Policy
+    from tiering.retention.run import row, rows_of
+
     now_ms = CLOCK.now_ms()
     for m in found:
         if m.is_deleted:
@@ -92,8 +96,14 @@ def _planned(store: ObjectStore, found: Iterable[Manifest], delay_ms: int) -> It
             yield row(m.path, "expire", m.log_start_offset, m.end_offset, m.segment_count, m.log_bytes, "the topic is deleted")
 
 
-def _done(store: ObjectStore, found: Iterable[Manifest], delay_ms: int, errors: list[Exception]) -> Iterator[Row]:
+def _done(store: "ObjectStore", found: "Iterable[Manifest]", delay_ms: int, errors: list[Exception]) -> Iterator[Row]:
     """The same rows, each when it is done."""
+    from remote.store.store_time import StoreRun
+    from tiering.retention import delete_topic
+    from tiering.retention import expire as retention
+    from tiering.retention.plan import Policy
+    from tiering.retention.run import row
+
     run = StoreRun(store, CLOCK, IDS)
     for m in found:
         rows = [*_planned(store, [m], delay_ms)]

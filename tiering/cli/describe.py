@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,10 +11,11 @@ from local_log.errors import LogError, NotFound
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
 from tiering.command.output import Row, emit, printable, say, warn
-from tiering.read.coverage import Coverage, as_json, coverage_of
-from tiering.read.coverage_chart import LEGEND, coverage_chart
-from tiering.read.tiered_log import TieredLog
-from tiering.wiring import Tiers, open_tiers
+
+if TYPE_CHECKING:
+    from tiering.read.coverage import Coverage
+    from tiering.read.tiered_log import TieredLog
+    from tiering.wiring import Tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ def command(**given: Any) -> Exit | None:
       tiering describe --archive s3://bucket/kafka
       tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
     """
+    from tiering.wiring import open_tiers
+
     options = Options(**given)
     if options.topic_id is not None and options.topic is None:
         raise click.UsageError("--topic-id needs one TOPIC: name it")
@@ -70,8 +73,11 @@ def command(**given: Any) -> Exit | None:
     return exit_code_of_all(errors, partly=bool(shown))
 
 
-def _rows(tiers: Tiers, options: Options, errors: list[Exception], shown: list[tuple[str, Coverage | None]]) -> Iterator[Row]:
+def _rows(tiers: "Tiers", options: Options, errors: list[Exception], shown: "list[tuple[str, Coverage | None]]") -> Iterator[Row]:
     """A row for each partition, noted in `shown` with the coverage to draw; what is wrong with the others is in `errors`."""
+    from tiering.read.coverage import as_json, coverage_of
+    from tiering.read.tiered_log import TieredLog
+
     is_drawn = options.topic is not None if options.coverage is None else options.coverage
     for name, number, log in _partitions(tiers, options.topic, options.topic_id):
         try:
@@ -85,14 +91,16 @@ def _rows(tiers: Tiers, options: Options, errors: list[Exception], shown: list[t
         yield row if coverage is None else {**row, "coverage": as_json(coverage)}
 
 
-def _draw(drawn: list[tuple[str, Coverage]]) -> None:
+def _draw(drawn: "list[tuple[str, Coverage]]") -> None:
+    from tiering.read.coverage_chart import LEGEND, coverage_chart
+
     width = get_terminal_size().columns
     for name, coverage in drawn:
         click.echo("\n" + "\n".join(map(printable, coverage_chart(name, coverage, width))))
     click.echo(f"\n{LEGEND}")
 
 
-def _partitions(tiers: Tiers, topic: str | None, topic_id: str | None) -> Iterator[tuple[str, int, TieredLog | LogError]]:
+def _partitions(tiers: "Tiers", topic: str | None, topic_id: str | None) -> "Iterator[tuple[str, int, TieredLog | LogError]]":
     for name in tiers.topics() if topic is None else (topic,):
         try:
             partitions = tiers.found(name, topic_id=topic_id)
@@ -104,8 +112,10 @@ def _partitions(tiers: Tiers, topic: str | None, topic_id: str | None) -> Iterat
             yield name, number, log
 
 
-def _row(topic: str, partition: int, log: TieredLog | LogError) -> Row:
+def _row(topic: str, partition: int, log: "TieredLog | LogError") -> Row:
     """Raises the error that stands in the log's place, and what reading the local log's end raises."""
+    from tiering.read.tiered_log import TieredLog
+
     if not isinstance(log, TieredLog):
         raise log
     local, archived = log.local, log.archived

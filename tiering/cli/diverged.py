@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition
-from local_log.log_reader import LogReader
-from remote import archive
-from remote.read.context import decoder_with
 from tiering.command.config_option import topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -30,9 +27,10 @@ from tiering.command.options import (
 )
 from tiering.command.output import Row, emit, say
 from tiering.machine import CLOCK, IDS, open_archive_store
-from tiering.manifests import diverged
-from tiering.manifests.diverged import Divergence
-from tiering.wiring import log_dir, transforms
+
+if TYPE_CHECKING:
+    from local_log.log_reader import LogReader
+    from tiering.manifests.diverged import Divergence
 
 
 @click.group("diverged")
@@ -58,6 +56,11 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
     Examples:
       tiering diverged show --log-dir /var/lib/kafka --archive s3://bucket/kafka
     """
+    from remote import archive
+    from tiering.manifests import diverged
+    from tiering.manifests.diverged import Divergence
+    from tiering.wiring import log_dir
+
     store = open_archive_store(archive_url, keys_address)
     archive.open_archive(store)
     globs = topic_globs(topics)
@@ -117,6 +120,11 @@ def resolve(**given: Any) -> Exit | None:
       tiering diverged resolve --log-dir /srv/kafka --archive s3://bucket/kafka --topic orders --partition 3 --dry-run
       tiering diverged resolve --log-dir /srv/kafka --archive s3://bucket/kafka --topic orders --partition 3 --yes
     """
+    from remote import archive
+    from remote.read.context import decoder_with
+    from tiering.manifests import diverged
+    from tiering.wiring import transforms
+
     options = ResolveOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
     clock, ids = CLOCK, IDS
@@ -142,7 +150,9 @@ def resolve(**given: Any) -> Exit | None:
     return None
 
 
-def _log(path: str, partition: TopicPartition) -> LogReader:
+def _log(path: str, partition: TopicPartition) -> "LogReader":
+    from tiering.wiring import log_dir
+
     found = log_dir(path).logs(lambda name: name == partition.topic)
     log = next((log for log in found if log.partition == partition), None)
     if log is None:
@@ -150,7 +160,7 @@ def _log(path: str, partition: TopicPartition) -> LogReader:
     return log
 
 
-def _row(found: Divergence) -> Row:
+def _row(found: "Divergence") -> Row:
     manifest, fork = found.manifest, found.fork_offset
     missing = 0 if fork is None else max(0, min(fork, found.log_start_offset) - found.start)
     return {

@@ -1,15 +1,17 @@
 """`tiering doctor`: tells whether a store can be trusted with an archive."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import archive_option, output_option
 from tiering.command.output import emit, printable
-from tiering.doctor.checks import Finding, Verdict
-from tiering.doctor.report import examine
 from tiering.machine import CLOCK, IDS, open_backend, open_store
+
+if TYPE_CHECKING:
+    from tiering.doctor.checks import Finding
 
 
 @click.command("doctor")
@@ -26,9 +28,12 @@ def command(archive_url: str, output: str) -> Exit | None:
     Examples:
       tiering doctor --archive s3://bucket/kafka
     """
+    from tiering.doctor.checks import Verdict
+    from tiering.doctor.report import examine
+
     findings: list[Finding] = []
 
-    def found() -> Iterator[Finding]:
+    def found() -> "Iterator[Finding]":
         for finding in examine(open_store(archive_url), open_backend(archive_url), CLOCK, IDS):
             findings.append(finding)
             yield finding
@@ -44,7 +49,7 @@ def command(archive_url: str, output: str) -> Exit | None:
     return exit_code_of(failed[0].error) if failed[0].error else Exit.failure
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: "Finding") -> None:
     click.echo(f"{finding.verdict:4}  {finding.check:9}  {printable(finding.seen)}")
     if finding.remedy:
         click.echo(f"{'':17}{printable(finding.remedy)}")

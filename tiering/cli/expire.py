@@ -2,27 +2,23 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from remote.keys import PartitionPath
-from remote.read.context import decoder_with
-from remote.store.api import ObjectStore
-from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.command.completion import folders
 from tiering.command.config_option import deletion_policies
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.expire_options import ExpireOptions, expire_options
 from tiering.command.options import Number, ask, named, options_as, partition_option
 from tiering.command.output import Row, emit, say
-from tiering.local_tier.deletion_policies import load_policies
-from tiering.local_tier.settings_at_rest import local_settings
-from tiering.log_tools import directory as log_dir_tools
 from tiering.machine import CLOCK, IDS, local_disk, open_archive_store
-from tiering.retention.plan import RetentionPlan
-from tiering.retention.policy import LOCAL, Given, read_given
-from tiering.retention.run import LocalTier, Planned, Retention, row, rows_of
-from tiering.wiring import log_dir
+
+if TYPE_CHECKING:
+    from remote.store.api import ObjectStore
+    from tiering.log_tools import directory as log_dir_tools
+    from tiering.retention.policy import Given
+    from tiering.retention.run import Planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +66,14 @@ def command(options: Options) -> Exit | None:
       tiering expire --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
       tiering expire --config tiering.toml --yes
     """
+    from tiering.retention.run import LocalTier, Retention
+    from tiering.wiring import log_dir
+
     if options.log_start_offset is not None and (options.partition is None or len(options.topics) != 1):
         raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")
     options.refuse_contradictions()
     limits = options.retention(is_start_given=options.log_start_offset is not None or options.follow_log_start_offset)
-    if options.own_log_dir is None and any(one.name in LOCAL for one in read_given(options.settings)):
-        raise click.UsageError(
-            f"{' and '.join(LOCAL)} would do nothing: only a broker deletes from its log directory; for one that no broker uses "
-            "give --own-log-dir DIR"
-        )
+    _refuse_local_limits(options)
     store = open_archive_store(options.archive_url, options.keys_address)
     names, counted = options.names(store), options.counted_log_dir
     local = LocalTier.of(log_dir(counted), lambda name: name in names) if counted is not None else None
@@ -95,10 +90,24 @@ def command(options: Options) -> Exit | None:
     return _emit(retention.done(names), local_work.done(), options.output)
 
 
+def _refuse_local_limits(options: Options) -> None:
+    from tiering.retention.policy import LOCAL, read_given
+
+    if options.own_log_dir is None and any(one.name in LOCAL for one in read_given(options.settings)):
+        raise click.UsageError(
+            f"{' and '.join(LOCAL)} would do nothing: only a broker deletes from its log directory; for one that no broker uses "
+            "give --own-log-dir DIR"
+        )
+
+
 class _Local:
     """What goes of a log directory of ours, once the archive's own segments have expired."""
 
-    def __init__(self, folder: str | None, store: ObjectStore, given: tuple[Given, ...], keys_address: str | None) -> None:
+    def __init__(self, folder: str | None, store: "ObjectStore", given: "tuple[Given, ...]", keys_address: str | None) -> None:
+        from remote.read.context import decoder_with
+        from remote.transforms.decoded_bytes import DecodedBytes
+        from tiering.local_tier.deletion_policies import load_policies
+
         self.folder, self.store, self.given = folder, store, given
         self.policies = load_policies(deletion_policies()) if folder is not None else ()
         self.decoded = decoder_with(keys_address) if folder is not None else DecodedBytes
@@ -109,19 +118,27 @@ class _Local:
 
     def done(self) -> Iterator[Row | Exception]:
         """The same when it is done."""
+        from tiering.log_tools import directory as log_dir_tools
+
         plans = [*self._plans()]
         if self.folder is not None:
             found = [plan for plan in plans if isinstance(plan, log_dir_tools.LocalPlan)]
             yield from log_dir_tools.expire_local(self.folder, found, self.policies)
         yield from self._rows(plans)
 
-    def _plans(self) -> Iterator[log_dir_tools.LocalPlan | Exception]:
+    def _plans(self) -> "Iterator[log_dir_tools.LocalPlan | Exception]":
+        from tiering.local_tier.settings_at_rest import local_settings
+        from tiering.log_tools import directory as log_dir_tools
+
         if self.folder is not None:
             config_of = local_settings(local_disk(), self.folder.rstrip("/") or "/", self.given, self.policies)
             for plan in log_dir_tools.plan_local(self.folder, self.store, config_of, self.policies, self.decoded):
                 yield plan if isinstance(plan, log_dir_tools.LocalPlan) else plan[1]
 
-    def _rows(self, plans: Iterable[log_dir_tools.LocalPlan | Exception]) -> Iterator[Row | Exception]:
+    def _rows(self, plans: "Iterable[log_dir_tools.LocalPlan | Exception]") -> Iterator[Row | Exception]:
+        from remote.keys import PartitionPath
+        from tiering.retention.run import row
+
         for plan in plans:
             if isinstance(plan, Exception):
                 yield plan
@@ -135,8 +152,11 @@ class _Local:
             yield row(path, action, start, end, len(of), sum(plan.sizes[s.base_offset] for s in of), reason)
 
 
-def _emit(work: Iterable[Planned], local: Iterable[Row | Exception], output: str) -> Exit | None:
+def _emit(work: "Iterable[Planned]", local: Iterable[Row | Exception], output: str) -> Exit | None:
     """Prints the result of each partition; an error does not stop the others."""
+    from tiering.retention.plan import RetentionPlan
+    from tiering.retention.run import row, rows_of
+
     errors: list[Exception] = []
     plans = 0
 

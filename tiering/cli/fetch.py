@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,9 @@ from tiering.command.options import (
     topic_option,
 )
 from tiering.command.output import Row, emit, say, warn
-from tiering.log_tools.dump import payload
-from tiering.read.tiered_log import Isolation, TieredLog
-from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
+
+if TYPE_CHECKING:
+    from tiering.read.tiered_log import Isolation, TieredLog
 
 THREADS = 4
 _TEXT_MAX = 60
@@ -64,7 +64,7 @@ class Options:
 )
 @click.option(
     "--isolation",
-    type=click.Choice([i.value for i in Isolation]),
+    type=click.Choice(["read_uncommitted", "read_committed"]),
     default="read_uncommitted",
     show_default=True,
     help="With read_committed, skip records of open and aborted transactions.",
@@ -79,6 +79,9 @@ def command(**given: Any) -> None:
       tiering fetch --archive s3://bucket/kafka --topic orders --partition 0 --offset 0 --max-records 10
       tiering fetch --config tiering.toml --topic orders --partition 0 --offset 4711 --output jsonl
     """
+    from tiering.read.tiered_log import Isolation
+    from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers, read_ahead_pool
+
     options = Options(**given)
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
@@ -102,7 +105,9 @@ def command(**given: Any) -> None:
         )
 
 
-def _rows(log: TieredLog, offset: int, isolation: Isolation) -> Iterator[Row]:
+def _rows(log: "TieredLog", offset: int, isolation: "Isolation") -> Iterator[Row]:
+    from tiering.log_tools.dump import payload
+
     for batch in log.read(offset, isolation=isolation):
         for r in batch.to_pylist():
             yield {"offset": r["offset"], "timestamp": r["timestamp"], **payload(r)}

@@ -2,19 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import Corrupt, LogError, NotFound
-from remote import archive
-from remote.keys import PartitionPath, partition_of
-from remote.manifest.entries import Entries
-from remote.manifest.losses import unacknowledged
 from remote.manifest.model import Manifest
-from remote.manifest.pins import pins_of
-from remote.manifest.store import load_version
-from remote.store.api import ObjectStore
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     Number,
@@ -30,9 +23,11 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say, warn
-from tiering.losses import acknowledge as acknowledging
 from tiering.machine import CLOCK, IDS, open_archive_store, writable_disk
-from tiering.manifests import rows as tools
+
+if TYPE_CHECKING:
+    from remote.keys import PartitionPath
+    from remote.store.api import ObjectStore
 
 Found = Manifest | LogError
 
@@ -88,6 +83,9 @@ def show(**given: Any) -> Exit | None:
       tiering manifest show --archive s3://bucket/kafka --topic orders
       tiering manifest show --archive s3://bucket/kafka --topic orders --partition 0 --version 7 --output json
     """
+    from remote.manifest.pins import pins_of
+    from tiering.manifests import rows as tools
+
     options = ShowOptions(**given)
     store, errors = open_archive_store(options.archive_url, options.keys_address), list[Exception]()
     shown = 0
@@ -122,6 +120,8 @@ def history(**given: Any) -> Exit | None:
     Examples:
       tiering manifest history --archive s3://bucket/kafka --topic orders --partition 0
     """
+    from tiering.manifests import rows as tools
+
     options = HistoryOptions(**given)
     store, errors = open_archive_store(options.archive_url, options.keys_address), list[Exception]()
     shown = 0
@@ -162,6 +162,9 @@ def diff(**given: Any) -> None:
     Examples:
       tiering manifest diff --archive s3://bucket/kafka --topic orders --partition 0 6 7
     """
+    from remote.manifest.entries import Entries
+    from tiering.manifests import rows as tools
+
     options = DiffOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address)
     former = _only(_versions(store, options, options.before))
@@ -189,6 +192,9 @@ def export(**given: Any) -> None:
     Examples:
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
+    from remote.manifest.entries import Entries
+    from tiering.manifests import rows as tools
+
     options = ExportOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address)
     manifests = [_or_raise(found) for found in _versions(store, options, options.version)]
@@ -230,6 +236,9 @@ def acknowledge(**given: Any) -> Exit | None:
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --dry-run
       tiering manifest acknowledge --archive s3://bucket/kafka --topic orders --partition 0 --who jo --yes
     """
+    from remote import archive
+    from tiering.losses import acknowledge as acknowledging
+
     options = AcknowledgeOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address)
     archive.open_archive(store)
@@ -258,7 +267,9 @@ def acknowledge(**given: Any) -> Exit | None:
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 
-def _lost(manifest: Manifest) -> Iterator[Row]:
+def _lost(manifest: "Manifest") -> Iterator[Row]:
+    from remote.manifest.losses import unacknowledged
+
     for loss in unacknowledged(manifest):
         yield {
             "topic": manifest.topic,
@@ -271,7 +282,9 @@ def _lost(manifest: Manifest) -> Iterator[Row]:
         }
 
 
-def _partitions(store: ObjectStore, options: TopicOptions) -> list[Found]:
+def _partitions(store: "ObjectStore", options: TopicOptions) -> list[Found]:
+    from remote import archive
+
     archive.open_archive(store)
     of_name = archive.require_partitions(store, archive.find_topic(store, options.topic, options.topic_id))
     if of_name.warning is not None:
@@ -284,8 +297,10 @@ def _partitions(store: ObjectStore, options: TopicOptions) -> list[Found]:
     return [found[partition]]
 
 
-def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPath]:
+def _paths(found: list[Found], errors: list[Exception]) -> "Iterator[PartitionPath]":
     """The paths of the partitions, also if the newest manifest is damaged; other errors are printed and collected."""
+    from remote.keys import partition_of
+
     for one in found:
         path = one.path if isinstance(one, Manifest) else partition_of(one.file) if isinstance(one, Corrupt) else None
         if path is not None:
@@ -294,26 +309,28 @@ def _paths(found: list[Found], errors: list[Exception]) -> Iterator[PartitionPat
             _note(one, errors)
 
 
-def _versions(store: ObjectStore, options: TopicOptions, version: int | None) -> list[Found]:
+def _versions(store: "ObjectStore", options: TopicOptions, version: int | None) -> list[Found]:
+    from remote.manifest.store import load_version
+
     found = _partitions(store, options)
     if version is None:
         return found
     return [load_version(store, _only(found).path, version).manifest]
 
 
-def _only(found: list[Found]) -> Manifest:
+def _only(found: list[Found]) -> "Manifest":
     if len(found) > 1:
         raise click.UsageError("a version needs one partition: choose it with --partition")
     return _or_raise(found[0])
 
 
-def _or_raise(found: Found) -> Manifest:
+def _or_raise(found: Found) -> "Manifest":
     if not isinstance(found, Manifest):
         raise found
     return found
 
 
-def _readable(found: list[Found], errors: list[Exception]) -> Iterator[Manifest]:
+def _readable(found: list[Found], errors: list[Exception]) -> "Iterator[Manifest]":
     """The readable manifests; errors of the others are printed and collected."""
     for one in found:
         if isinstance(one, Manifest):

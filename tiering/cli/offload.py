@@ -5,16 +5,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 
 from local_log.errors import LogError, NotFound
 from local_log.formats.filenames import META_PROPERTIES, TopicPartition
-from local_log.log_dir import LogDir, Unopened, is_new
-from local_log.log_reader import LogReader
-from local_log.segment_reader import Segment
-from remote.store.api import ObjectStore
-from remote.transforms.encoder import Transforms
 from tiering.command.config_option import own_log_settings
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.offload_options import (
@@ -32,12 +28,18 @@ from tiering.command.offload_options import (
 )
 from tiering.command.options import is_given, options_as, own_log_dir_option
 from tiering.command.output import Row, emit, say
-from tiering.command.progress import Work, shown
-from tiering.losses.gone_logs import GoneLog, gone_logs
-from tiering.losses.seen_logs import SeenFile, SeenLog
 from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_archive_store
-from tiering.offload.copy import Done
-from tiering.offload.run import OffloadLogs, Result
+
+if TYPE_CHECKING:
+    from local_log.log_dir import LogDir, Unopened
+    from local_log.log_reader import LogReader
+    from local_log.segment_reader import Segment
+    from remote.store.api import ObjectStore
+    from remote.transforms.encoder import Transforms
+    from tiering.losses.gone_logs import GoneLog
+    from tiering.losses.seen_logs import SeenFile, SeenLog
+    from tiering.offload.copy import Done
+    from tiering.offload.run import Result
 
 _READ_TIMES = 2
 """A segment is checked, then sent."""
@@ -85,6 +87,7 @@ def command(options: Options) -> Exit | None:
 
 def _offload_own(options: OffloadOptions) -> Exit | None:
     """Offloads a log directory while it is owned, up to the ends of its logs. The engine is loaded for this alone."""
+    from local_log.log_dir import is_new
     from tiering.agent.agent_lock import agent_lock
     from tiering.local_tier.opening import owned
 
@@ -97,7 +100,9 @@ def _offload_own(options: OffloadOptions) -> Exit | None:
         return _offload(options, source)
 
 
-def _offload(options: OffloadOptions, source: LogDir) -> Exit | None:
+def _offload(options: OffloadOptions, source: "LogDir") -> Exit | None:
+    from tiering.losses.gone_logs import gone_logs
+
     how = options.transforms()
     found = source.found(options.has_topic, options.partitions or None)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
@@ -120,14 +125,20 @@ def _offload(options: OffloadOptions, source: LogDir) -> Exit | None:
 class _Due:
     """The logs to offload, those that are gone, and what is remembered of both."""
 
-    logs: tuple[LogReader | Unopened, ...]
-    gone: tuple[GoneLog, ...]
-    known: Mapping[TopicPartition, SeenLog]
+    logs: "tuple[LogReader | Unopened, ...]"
+    gone: "tuple[GoneLog, ...]"
+    known: "Mapping[TopicPartition, SeenLog]"
 
 
 # Six parameters: what is due, how it is stored, and where what is seen is kept.
-def _run(options: OffloadOptions, due: _Due, how: Transforms, store: ObjectStore, source: LogDir, memory: SeenFile) -> list[Done]:
+def _run(
+    options: OffloadOptions, due: _Due, how: "Transforms", store: "ObjectStore", source: "LogDir", memory: "SeenFile"
+) -> "list[Done]":
     """Copies what is due and prints what becomes of it; gives all of that."""
+    from local_log.log_reader import LogReader
+    from tiering.command.progress import Work, shown
+    from tiering.offload.run import OffloadLogs
+
     results: list[Done] = []
     sizes = {
         (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
@@ -141,7 +152,7 @@ def _run(options: OffloadOptions, due: _Due, how: Transforms, store: ObjectStore
             store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
         )
 
-        def work() -> Iterator[Result]:
+        def work() -> "Iterator[Result]":
             for log, done in chain(offload.run(due.gone, options.threads), offload.run(due.logs, options.threads)):
                 results.append(done)
                 if done.entry is None and done.decision is not None and not done.is_lost:
@@ -156,7 +167,7 @@ def _run(options: OffloadOptions, due: _Due, how: Transforms, store: ObjectStore
     return results
 
 
-def _print(work: Iterator[Result], output: str) -> None:
+def _print(work: "Iterator[Result]", output: str) -> None:
     """Prints the result of each segment. The copies are completed also if the output is closed."""
 
     def rows() -> Iterator[Row]:
@@ -173,21 +184,21 @@ def _print(work: Iterator[Result], output: str) -> None:
         raise
 
 
-def _tell(log: LogReader | Unopened | GoneLog, done: Done) -> None:
+def _tell(log: "LogReader | Unopened | GoneLog", done: "Done") -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
     if done.is_lost and done.decision is not None:
         say(f"tiering: {log.partition}: {done.decision.reason}")
 
 
-def _size(segment: Segment) -> int:
+def _size(segment: "Segment") -> int:
     try:
         return segment.size()
     except LogError:
         return 0  # it only moves the bar
 
 
-def _row(log: LogReader | Unopened | GoneLog, done: Done) -> Row:
+def _row(log: "LogReader | Unopened | GoneLog", done: "Done") -> Row:
     return {
         "topic": log.partition.topic,
         "partition": log.partition.partition,

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_log.formats.list_offsets import EARLIEST, LATEST, TimestampOffset
 from local_log.quantities import parse_time
 from tiering.command.exit_codes import reports_errors
 from tiering.command.offset_table import show, show_segments
@@ -21,17 +20,19 @@ from tiering.command.options import (
 )
 from tiering.command.output import say, warn
 from tiering.machine import CLOCK
-from tiering.read.segments_before import segments_before
-from tiering.read.tiered_log import TieredLog
-from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
 
-_TIMES: dict[str, Callable[[TieredLog], TimestampOffset | None]] = {
-    "latest": TieredLog.latest,
-    "earliest": TieredLog.earliest,
-    "max-timestamp": TieredLog.latest_timestamp,
-    "earliest-local": TieredLog.earliest_local,
-    "latest-tiered": TieredLog.latest_tiered,
-    "earliest-pending-upload": TieredLog.earliest_pending_upload,
+if TYPE_CHECKING:
+    from local_log.formats.list_offsets import TimestampOffset
+    from tiering.read.tiered_log import TieredLog
+    from tiering.wiring import Tiers
+
+_TIMES: "dict[str, Callable[[TieredLog], TimestampOffset | None]]" = {
+    "latest": lambda log: log.latest(),
+    "earliest": lambda log: log.earliest(),
+    "max-timestamp": lambda log: log.latest_timestamp(),
+    "earliest-local": lambda log: log.earliest_local(),
+    "latest-tiered": lambda log: log.latest_tiered(),
+    "earliest-pending-upload": lambda log: log.earliest_pending_upload(),
 }
 _DIGITS_MAX = 100
 _NUMBERS = {str(-1 - i): name for i, name in enumerate(_TIMES)}
@@ -55,12 +56,14 @@ def _ms(value: str, words: str) -> int:
         raise click.BadParameter(f"{e}, or {words}") from e
 
 
-_ENDS = {"latest": LATEST, "earliest": EARLIEST, str(LATEST): LATEST, str(EARLIEST): EARLIEST}
-
-
 def _segments_time(_context: click.Context, _param: click.Parameter, value: str | None) -> int | None:
-    if value is None or value in _ENDS:
-        return None if value is None else _ENDS[value]
+    if value is None:
+        return None
+    from local_log.formats.list_offsets import EARLIEST, LATEST
+
+    ends = {"latest": LATEST, "earliest": EARLIEST, str(LATEST): LATEST, str(EARLIEST): EARLIEST}
+    if value in ends:
+        return ends[value]
     if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
         return int(value)
     return _ms(value, "latest or earliest")
@@ -117,21 +120,14 @@ def command(**given: Any) -> None:
       tiering offsets --archive s3://bucket/kafka --topic orders --time 2026-01-01T00:00Z
       tiering offsets --archive s3://bucket/kafka --topic orders --segments-before 1767225600000
     """
+    from tiering.read.segments_before import segments_before
+
     options = Options(**given)
     if options.archive_url is None and options.log_dir_path is None:
         raise click.UsageError("give --archive, --log-dir or both")
     if options.time is not None and options.segments_before is not None:
         raise click.UsageError("give --time or --segments-before, not both")
-    reading = open_reading(options.cache_dir, CACHE_BYTES_MAX, None, options.keys_address)
-    tiers = open_tiers(
-        options.log_dir_path,
-        options.archive_url,
-        reading,
-        warn=warn,
-        keys_address=options.keys_address,
-        cache_dir=options.cache_dir,
-    )
-    logs = tiers.partitions(options.topic, options.topic_id)
+    logs = _tiers(options).partitions(options.topic, options.topic_id)
     for log in logs.values():
         if log.local is not None and log.local.unproven:
             say(f"tiering: {log.local.unproven}")
@@ -142,3 +138,17 @@ def command(**given: Any) -> None:
     time = options.time or "latest"
     find = _TIMES.get(time) or (lambda log: log.offset_for_time(int(time)))
     show(((options.topic, n, find(log)) for n, log in logs.items()), options.output)
+
+
+def _tiers(options: Options) -> "Tiers":
+    from tiering.wiring import CACHE_BYTES_MAX, open_reading, open_tiers
+
+    reading = open_reading(options.cache_dir, CACHE_BYTES_MAX, None, options.keys_address)
+    return open_tiers(
+        options.log_dir_path,
+        options.archive_url,
+        reading,
+        warn=warn,
+        keys_address=options.keys_address,
+        cache_dir=options.cache_dir,
+    )

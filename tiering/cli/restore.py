@@ -2,20 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import LogError, NotFound
 from local_log.formats.primitives import INT32_MAX
-from remote import archive
-from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest
-from remote.read.context import ReadContext
-from remote.read.log import ArchivedLog
-from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
-from remote.segment_bytes import SegmentBytes
-from remote.store.api import ObjectStore
 from tiering.command import quantities
 from tiering.command.completion import folders
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
@@ -31,12 +23,17 @@ from tiering.command.options import (
     topics_option,
 )
 from tiering.command.output import Row, emit, say, warn
-from tiering.command.progress import Work, shown
 from tiering.machine import open_archive_store, writable_disk
-from tiering.restore.plan import RestorePlan, RestoreStep, plan_restore
-from tiering.restore.run import RestoreResult, restore
-from tiering.restore.target import UNFINISHED, RestoreTarget, open_target
-from tiering.wiring import log_dir, open_reading, shares_a_folder
+
+if TYPE_CHECKING:
+    from remote import archive
+    from remote.read.context import ReadContext
+    from remote.read.log import ArchivedLog
+    from remote.segment_bytes import SegmentBytes
+    from remote.store.api import ObjectStore
+    from tiering.restore.plan import RestorePlan, RestoreStep
+    from tiering.restore.run import RestoreResult
+    from tiering.restore.target import RestoreTarget
 
 Failure = LogError
 
@@ -114,13 +111,13 @@ def command(**given: Any) -> Exit | None:
       tiering restore --archive s3://bucket/kafka --to /var/lib/kafka
       tiering restore --archive s3://bucket/kafka --to /var/lib/kafka --topic orders --until-timestamp 1767225600000
     """
+    from tiering.restore.target import UNFINISHED, open_target
+    from tiering.wiring import open_reading
+
     options = Options(**given)
     _refuse_contradictions(options)
     reading = open_reading(None, 0, None, options.keys_address)
-    store, path = open_archive_store(options.archive_url, options.keys_address), options.folder.rstrip("/") or "/"
-    archive.open_archive(store)
-    if shares_a_folder(log_dir(path), store):
-        raise click.BadParameter(f"{store.url} and {path} are inside each other; give a folder outside", param_hint="--to")
+    store = _opened(options, path := options.folder.rstrip("/") or "/")
     plans, failures = _plans(store, reading, options)
     for failure in failures:
         say(f"tiering: {failure}")
@@ -137,6 +134,18 @@ def command(**given: Any) -> Exit | None:
     return exit_code_of_all([*failures, *errors], partly=staged)
 
 
+def _opened(options: Options, path: str) -> "ObjectStore":
+    """The archive's store. Raises BadParameter if the archive and the folder are inside each other."""
+    from remote import archive
+    from tiering.wiring import log_dir, shares_a_folder
+
+    store = open_archive_store(options.archive_url, options.keys_address)
+    archive.open_archive(store)
+    if shares_a_folder(log_dir(path), store):
+        raise click.BadParameter(f"{store.url} and {path} are inside each other; give a folder outside", param_hint="--to")
+    return store
+
+
 def _refuse_contradictions(options: Options) -> None:
     if options.until_offset is not None and options.until_ms is not None:
         raise click.UsageError("give --until-offset or --until-timestamp, not both")
@@ -144,7 +153,9 @@ def _refuse_contradictions(options: Options) -> None:
         raise click.UsageError("give both --cluster-id and --node-id, or neither")
 
 
-def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str]) -> Iterator[archive.ArchivedTopic]:
+def _wanted(store: "ObjectStore", topics: tuple[str, ...], from_ids: dict[str, str]) -> "Iterator[archive.ArchivedTopic]":
+    from remote import archive
+
     wanted = archive.matching_topics(store, topics)
     tell_unmatched(topics, wanted, store.url)
     tell_unmatched(from_ids, wanted, store.url, "--from-topic-id")
@@ -159,7 +170,12 @@ def _wanted(store: ObjectStore, topics: tuple[str, ...], from_ids: dict[str, str
         yield topic
 
 
-def _plans(store: ObjectStore, reading: ReadContext, options: Options) -> tuple[list[RestorePlan], list[Failure]]:
+def _plans(store: "ObjectStore", reading: "ReadContext", options: Options) -> "tuple[list[RestorePlan], list[Failure]]":
+    from remote.manifest.entries import Entries
+    from remote.manifest.model import Manifest
+    from remote.read.log import ArchivedLog
+    from tiering.restore.plan import plan_restore
+
     plans: list[RestorePlan] = []
     failures: list[Failure] = []
     for topic in _wanted(store, options.topics, options.from_ids):
@@ -177,17 +193,21 @@ def _plans(store: ObjectStore, reading: ReadContext, options: Options) -> tuple[
     return plans, failures
 
 
-def _offset_at(log: ArchivedLog, until_ms: int) -> int | None:
+def _offset_at(log: "ArchivedLog", until_ms: int) -> int | None:
     found = log.offset_for_time(until_ms, log.log_start_offset, log.end_offset, fail_on_data_loss=False)
     return None if found is None else found.offset
 
 
-def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, output: str) -> tuple[bool, list[Failure]]:
+def _run(plans: "list[RestorePlan]", source: "SegmentBytes", target: "RestoreTarget", output: str) -> tuple[bool, list[Failure]]:
+    from remote.segment.stitch import Link
+    from tiering.command.progress import Work, shown
+    from tiering.restore.run import restore
+
     results: list[RestoreResult] = []
     brought = Work(sum(plan.manifest.log_bytes for plan in plans))
     with shown("restore", lambda: brought.of_bytes, lambda: brought.done_bytes):
 
-        def work() -> Iterator[RestoreResult]:
+        def work() -> "Iterator[RestoreResult]":
             for done in restore(plans, source, target):
                 if isinstance(done.step, Link):
                     brought.did(done.step.entry.log_size)
@@ -201,7 +221,7 @@ def _run(plans: list[RestorePlan], source: SegmentBytes, target: RestoreTarget, 
     return any(done.staged for done in results), errors
 
 
-def _print(work: Iterator[RestoreResult], output: str) -> None:
+def _print(work: "Iterator[RestoreResult]", output: str) -> None:
     """Prints the result of each step. The restore is completed also if the output is closed."""
     try:
         emit((_row_of(done) for done in work), output)
@@ -211,7 +231,7 @@ def _print(work: Iterator[RestoreResult], output: str) -> None:
         raise
 
 
-def _tell(done: RestoreResult) -> None:
+def _tell(done: "RestoreResult") -> None:
     if done.error is not None:
         say(f"tiering: {done.error}")
     if done.ongoing:
@@ -221,7 +241,9 @@ def _tell(done: RestoreResult) -> None:
         )
 
 
-def _row(plan: RestorePlan, step: RestoreStep | None) -> Row:
+def _row(plan: "RestorePlan", step: "RestoreStep | None") -> Row:
+    from remote.segment.stitch import DivergedSegment, Link, MissingOffsets
+
     row: dict[str, Any] = {"topic": plan.partition.topic, "partition": plan.partition.partition}
     match step:
         case Link(entry, start, end):
@@ -236,7 +258,7 @@ def _row(plan: RestorePlan, step: RestoreStep | None) -> Row:
     return row | {"segment": None, "end_offset": None, "action": None, "bytes": None, "reason": None}
 
 
-def _row_of(done: RestoreResult) -> Row:
+def _row_of(done: "RestoreResult") -> Row:
     row = {**_row(done.plan, done.step), "downloaded": None}
     if done.staged is not None:
         row |= {"action": "complete", "segment": done.staged.log_start_offset, "end_offset": done.staged.log_end_offset}

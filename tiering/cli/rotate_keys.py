@@ -1,22 +1,23 @@
 """`tiering rotate-keys`: wraps the data keys of archived segments with the current key."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from local_log.errors import Unavailable
-from remote import archive
-from remote.keys import PartitionPath
-from remote.manifest.model import Manifest
-from remote.store.api import ObjectStore
-from remote.transforms.key_rings import open_keys
-from remote.transforms.keys import KeyRing, check_key_ring
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, dry_run_option, keys_option, output_option, tell_unmatched, topics_option
 from tiering.command.output import Row, emit, say
-from tiering.keys import rotate as engine
-from tiering.keys.rotate import RotationResult
 from tiering.machine import CLOCK, IDS, RANDOMNESS, open_archive_store
+
+if TYPE_CHECKING:
+    from remote import archive
+    from remote.keys import PartitionPath
+    from remote.manifest.model import Manifest
+    from remote.store.api import ObjectStore
+    from remote.transforms.keys import KeyRing
+    from tiering.keys.rotate import RotationResult
 
 
 @click.command("rotate-keys")
@@ -38,6 +39,11 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
     Examples:
       tiering rotate-keys --archive s3://bucket/kafka --keys /etc/tiering/keys.json
     """
+    from remote import archive
+    from remote.transforms.key_rings import open_keys
+    from remote.transforms.keys import check_key_ring
+    from tiering.keys import rotate as engine
+
     keys = open_keys(keys_address)
     check_key_ring(keys, RANDOMNESS)
     store = open_archive_store(archive_url, keys_address, unverified_allowed=dry_run)
@@ -61,8 +67,17 @@ def command(archive_url: str, keys_address: str, topics: tuple[str, ...], dry_ru
 
 
 def _rotated(
-    store: ObjectStore, path: PartitionPath, manifest: Manifest | archive.UnreadableManifest, keys: KeyRing, *, dry_run: bool
-) -> RotationResult:
+    store: "ObjectStore",
+    path: "PartitionPath",
+    manifest: "Manifest | archive.UnreadableManifest",
+    keys: "KeyRing",
+    *,
+    dry_run: bool,
+) -> "RotationResult":
+    from remote.manifest.model import Manifest
+    from tiering.keys import rotate as engine
+    from tiering.keys.rotate import RotationResult
+
     if not isinstance(manifest, Manifest):
         return RotationResult(path, error=manifest)
     planned = engine.plan_rotation(store, manifest, keys.current)
@@ -70,7 +85,7 @@ def _rotated(
     return planned if dry_run else rotator.rotate(planned, manifest)
 
 
-def _row(result: RotationResult) -> Row:
+def _row(result: "RotationResult") -> Row:
     return {
         "topic": result.path.topic,
         "partition": result.path.partition,

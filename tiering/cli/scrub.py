@@ -1,18 +1,10 @@
 """`tiering scrub`: the proof that an archive is what its manifests say."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from remote import archive
-from remote.manifest.model import Manifest
-from remote.read.context import decoder_with
-from remote.scrub.budget import RequestBudget
-from remote.scrub.scrub import scrub
-from remote.scrub.settings import ScrubSettings
-from remote.store.api import ObjectStore
-from remote.store.instrumented import Meter
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -23,9 +15,12 @@ from tiering.command.options import (
     topics_option,
 )
 from tiering.command.output import has_terminal
-from tiering.command.progress import shown
 from tiering.command.scrub_report import sampling_options, settings_of, show, verdict
 from tiering.machine import CLOCK, open_archive_store
+
+if TYPE_CHECKING:
+    from remote.scrub.settings import ScrubSettings
+    from remote.store.api import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +62,13 @@ def command(**given: Any) -> Exit | None:
       tiering scrub --archive s3://bucket/kafka
       tiering scrub --archive s3://bucket/kafka --deep --sample 0.01 --seed 7
     """
+    from remote import archive
+    from remote.read.context import decoder_with
+    from remote.scrub.budget import RequestBudget
+    from remote.scrub.scrub import scrub
+    from remote.store.instrumented import Meter
+    from tiering.command.progress import shown
+
     options = Options(**given)
     settings = settings_of(options.deep, options.sample, options.seed)
     decoded = decoder_with(options.keys_address)
@@ -84,8 +86,11 @@ def command(**given: Any) -> Exit | None:
     return verdict("tiering", kinds, store.requests)
 
 
-def _bytes_of(store: ObjectStore, settings: ScrubSettings, topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
+def _bytes_of(store: "ObjectStore", settings: "ScrubSettings", topics: tuple[str, ...], topic_ids: dict[str, str]) -> int:
     """About what a deep scrub will read. It takes a request a manifest, of which the scrub itself counts and measures none."""
+    from remote import archive
+    from remote.manifest.model import Manifest
+
     names = archive.matching_topics(store, topics or topic_ids)
     newest = (archive.find_topic(store, topic, topic_ids.get(topic)).partitions.values() for topic in names)
     readable = (one for of_topic in newest for one in of_topic if isinstance(one, Manifest))

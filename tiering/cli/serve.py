@@ -26,7 +26,6 @@ from tiering.command.options import (
 )
 from tiering.command.output import say, warn
 from tiering.endpoint.addresses import host_and_port, is_every_address, is_loopback
-from tiering.endpoint.settings import HTTP_ADDRESS, MAX_CONNECTIONS, NODE_ID, SETTINGS, Settings, read_settings
 
 if TYPE_CHECKING:
     from tiering.agent.own_dirs import OwnDirs
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig
     from tiering.endpoint.brokers.live_brokers import Broker
     from tiering.endpoint.request_context import SecurityProtocol
+    from tiering.endpoint.settings import Settings
 
 _PATHS = (
     "archive_url", "keys_address", "cache_dir", "log_dir_path", "own_log_dirs", "users_path", "acls_path", "quotas_path",
@@ -166,6 +166,8 @@ def command(options: Options) -> None:
 
 def _own(options: Options) -> "Config | None":
     """The configuration of log directories of our own, with what -c and the options say; None if there are none."""
+    from tiering.endpoint.settings import MAX_CONNECTIONS, NODE_ID
+
     config = configured()
     if not options.own_log_dirs and not (config is not None and config.settings.own_log_dirs):
         return None
@@ -211,6 +213,8 @@ def _refuse_beside_own(options: Options) -> None:
 
 
 def _config(options: Options, own: "Config | None") -> "BrokerServerConfig":
+    from tiering.endpoint.settings import Settings
+
     settings = _settings(options) if own is None else Settings(_given_by(own))
     protocol, host, port = _listener(options.listen)
     if not (options.insecure or is_loopback(host)):
@@ -272,11 +276,15 @@ def _folder_of(url: str | None) -> str | None:
 
 
 def _given_by(config: "Config") -> dict[str, Any]:
+    from tiering.endpoint.settings import SETTINGS
+
     names = SETTINGS.keys() & config.places.keys()
     return {name: getattr(config.settings, name.replace(".", "_")) for name in names}
 
 
-def _settings(options: Options) -> Settings:
+def _settings(options: Options) -> "Settings":
+    from tiering.endpoint.settings import MAX_CONNECTIONS, NODE_ID, read_settings
+
     config = configured()
     given = {} if config is None else _given_by(config)
     also = {MAX_CONNECTIONS.name: options.max_connections, NODE_ID.name: options.broker_id}
@@ -319,6 +327,8 @@ def _end(*, is_hung: bool) -> None:
 
 @contextmanager
 def _pages(server: "BrokerServer") -> Iterator[None]:
+    from tiering.endpoint.settings import HTTP_ADDRESS
+
     settings = server.context.settings
     if settings[HTTP_ADDRESS] is None:
         yield
@@ -333,6 +343,8 @@ def _pages(server: "BrokerServer") -> Iterator[None]:
 
 @contextmanager
 def _own_pages(server: "BrokerServer", dirs: "OwnDirs", own: "Config") -> Iterator[None]:
+    from tiering.endpoint.settings import HTTP_ADDRESS
+
     if server.context.settings[HTTP_ADDRESS] is None and "agent.http.address" not in own.places:
         yield
         return
@@ -354,7 +366,7 @@ def _listener(text: str) -> tuple["SecurityProtocol", str, int]:
     return SecurityProtocol(protocol), *_address(address, "--listen")
 
 
-def _refuse_what_is_open(protocol: "SecurityProtocol", host: str, settings: Settings) -> None:
+def _refuse_what_is_open(protocol: "SecurityProtocol", host: str, settings: "Settings") -> None:
     from tiering.endpoint.authentication.opening import exposure
 
     reason = exposure(protocol, settings)

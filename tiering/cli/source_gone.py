@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import LogError
-from remote import archive
-from remote.manifest.losses import lost_offsets
-from remote.manifest.model import Manifest
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -23,8 +20,10 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
-from tiering.losses import source_gone
 from tiering.machine import CLOCK, IDS, open_archive_store
+
+if TYPE_CHECKING:
+    from remote.manifest.model import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,9 @@ def command(**given: Any) -> Exit | None:
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --dry-run
       tiering source-gone --archive s3://bucket/kafka --source 5nFBVDdgQYqYw8XhsLcxLA --yes
     """
+    from remote import archive
+    from tiering.losses import source_gone
+
     options = Options(**given)
     store, clock, ids = open_archive_store(options.archive_url, options.keys_address), CLOCK, IDS
     archive.open_archive(store)
@@ -73,10 +75,8 @@ def command(**given: Any) -> Exit | None:
     tell_unmatched(options.topics, names, store.url)
     found = source_gone.partitions_of_source(store, names, options.source)
     if options.dry_run or not options.is_agreed:
-        emit(
-            (_row(m, source_gone.without_source(m, options.source, clock.now_ms()), options.source) for m in found),
-            options.output,
-        )
+        planned = ((m, source_gone.without_source(m, options.source, clock.now_ms())) for m in found)
+        emit((_row(before, after, options.source) for before, after in planned), options.output)
     if options.dry_run or not found:
         return None
     if not options.is_agreed:
@@ -95,7 +95,9 @@ def command(**given: Any) -> Exit | None:
     return exit_code_of_all(errors, partly=len(errors) < len(found))
 
 
-def _row(before: Manifest, after: Manifest, source: str) -> Row:
+def _row(before: "Manifest", after: "Manifest", source: str) -> Row:
+    from remote.manifest.losses import lost_offsets
+
     return {
         "topic": before.topic,
         "topic_id": before.topic_id,

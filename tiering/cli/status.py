@@ -4,25 +4,22 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import Invalid, Unavailable
 from remote.clock import stopwatch
-from remote.signed_store import trusted
-from remote.store.api import ObjectStore
-from remote.store.instrumented import Meter
-from tiering.agent import status as of
-from tiering.agent.topic_retention import known_retention
-from tiering.agent.wiring import addresses, checked, keys_address, memory_file
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import Row, counted, emit, printable, warn
-from tiering.config.config import Config
 from tiering.machine import CLOCK, folder_holder, open_store
-from tiering.wiring import cluster_of
+
+if TYPE_CHECKING:
+    from remote.store.api import ObjectStore
+    from remote.store.instrumented import Meter
+    from tiering.config.config import Config
 
 _IN_TABLE = (
     "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",
@@ -46,6 +43,12 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
       tiering status --config tiering.toml
       tiering status --config tiering.toml --output json
     """
+    from remote.store.instrumented import Meter
+    from tiering.agent import status as of
+    from tiering.agent.topic_retention import known_retention
+    from tiering.agent.wiring import addresses, checked, memory_file
+    from tiering.wiring import cluster_of
+
     config = whole_config(config_file, overrides)
     try:
         dirs, url = checked(config)
@@ -70,8 +73,11 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     return Exit.partly if is_wrong else None
 
 
-def _store(url: str, config: Config, meter: Meter) -> ObjectStore:
+def _store(url: str, config: "Config", meter: "Meter") -> "ObjectStore":
     """The archive's store. If the keys cannot be read, prints that and uses the archive without them."""
+    from remote.signed_store import trusted
+    from tiering.agent.wiring import keys_address
+
     store = open_store(url, meter=meter)
     try:
         return trusted(store, keys_address(config))

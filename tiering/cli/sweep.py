@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from local_log.errors import LogError, Unavailable
-from remote import archive
-from remote.store.api import ObjectStore
-from remote.store.store_time import store_now_ms
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     archive_option,
@@ -23,12 +20,13 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.command.output import Row, emit, say
+from tiering.delays import GRACE_MS
 from tiering.machine import CLOCK, IDS, open_archive_store
-from tiering.retention.expire import DELETES_MAX
-from tiering.retention.run import paths_of
-from tiering.sweep import collect as sweep
-from tiering.sweep import writes as sweep_writes
-from tiering.sweep.plan import GRACE_MS, Garbage
+
+if TYPE_CHECKING:
+    from remote.store.api import ObjectStore
+    from tiering.sweep import collect as sweep
+    from tiering.sweep.plan import Garbage
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,8 @@ def command(**given: Any) -> Exit | None:
       tiering sweep --archive s3://bucket/kafka --dry-run
       tiering sweep --archive s3://bucket/kafka --yes
     """
+    from remote import archive
+
     options = Options(**given)
     work = _Work(open_archive_store(options.archive_url, options.keys_address), options.topics, options.grace_ms)
     archive.open_archive(work.store) if options.dry_run else archive.open_to_write(work.store, IDS)
@@ -86,7 +86,7 @@ def command(**given: Any) -> Exit | None:
 class _Work:
     """What is to be swept, and what went wrong with it."""
 
-    def __init__(self, store: ObjectStore, topics: tuple[str, ...], grace_ms: int) -> None:
+    def __init__(self, store: "ObjectStore", topics: tuple[str, ...], grace_ms: int) -> None:
         self.store, self.topics, self.grace_ms = store, topics, grace_ms
         self.clock, self.ids = CLOCK, IDS
         self.errors: list[Exception] = []
@@ -98,6 +98,8 @@ class _Work:
 
     def planned(self, names: tuple[str, ...]) -> Iterator[Row]:
         """A row for each object that would go."""
+        from tiering.sweep import collect as sweep
+
         now_ms = self.clock.now_ms()
         for due in self._plans(names, now_ms):
             yield from (_row(piece, now_ms) for piece in due.all)
@@ -108,6 +110,11 @@ class _Work:
 
     def done(self, names: tuple[str, ...]) -> Iterator[Row]:
         """The same, each when it is gone."""
+        from remote.store.store_time import store_now_ms
+        from tiering.retention.expire import DELETES_MAX
+        from tiering.sweep import collect as sweep
+        from tiering.sweep import writes as sweep_writes
+
         now_ms = store_now_ms(self.store, self.ids)
         for due in self._plans(names, now_ms):
             try:
@@ -124,7 +131,10 @@ class _Work:
                 sweep.sweep_stray(self.store, piece)
                 yield _row(piece, now_ms)
 
-    def _plans(self, names: tuple[str, ...], now_ms: int) -> Iterator[sweep.SweepPlan]:
+    def _plans(self, names: tuple[str, ...], now_ms: int) -> "Iterator[sweep.SweepPlan]":
+        from tiering.retention.run import paths_of
+        from tiering.sweep import collect as sweep
+
         for path in paths_of(self.store, names):
             self.partitions += 1
             try:
@@ -138,7 +148,9 @@ class _Work:
                 self._failed(damaged)
             yield due
 
-    def _writes(self, names: tuple[str, ...], now_ms: int) -> Iterator[tuple[Garbage, ...]]:
+    def _writes(self, names: tuple[str, ...], now_ms: int) -> "Iterator[tuple[Garbage, ...]]":
+        from tiering.sweep import writes as sweep_writes
+
         for topic, topic_id in sweep_writes.topic_ids(self.store, names):
             try:
                 yield sweep_writes.plan(self.store, topic, topic_id, now_ms, self.grace_ms)
@@ -152,6 +164,6 @@ class _Work:
         self.errors.append(error)
 
 
-def _row(piece: Garbage, now_ms: int) -> Row:
+def _row(piece: "Garbage", now_ms: int) -> Row:
     age_ms = None if piece.made_ms is None else now_ms - piece.made_ms
     return {"what": piece.kind, "key": piece.key, "bytes": piece.size, "age_ms": age_ms}

@@ -1,24 +1,22 @@
 """`tiering users`: who may authenticate at `tiering serve`."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from local_log.disk import WritableDisk
 from local_log.errors import NotFound
 from tiering.command.completion import files
 from tiering.command.exit_codes import reports_errors
 from tiering.command.options import Number, named, output_option
 from tiering.command.output import emit, say
-from tiering.endpoint.authentication.scram import (
-    MECHANISMS,
-    SALT_BYTES,
-    ScramCredential,
-)
-from tiering.endpoint.authentication.users import ITERATIONS, Credentials, read_users, save_users
+from tiering.endpoint.authentication.scram import ITERATIONS, MECHANISMS
 from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
-from tiering.endpoint.watched_file import changing
 from tiering.machine import RANDOMNESS, writable_disk
+
+if TYPE_CHECKING:
+    from local_log.disk import WritableDisk
+    from tiering.endpoint.authentication.users import Credentials
 
 _file = click.option(
     "--users", "path", required=True, callback=named, shell_complete=files, metavar="FILE", help="The file of users."
@@ -59,6 +57,10 @@ def set_(name: str, path: str, mechanisms: tuple[str, ...], iterations: int) -> 
       tiering users set alice --users users.json
       tiering users set alice --users users.json --mechanism SCRAM-SHA-512
     """
+    from tiering.endpoint.authentication.scram import SALT_BYTES, ScramCredential
+    from tiering.endpoint.authentication.users import save_users
+    from tiering.endpoint.watched_file import changing
+
     if not (name.isascii() and name.isprintable() and name.strip()):
         raise click.UsageError(f"{name!r} is no name of a user: printable ASCII characters only")
     password = _password()
@@ -84,6 +86,9 @@ def delete(name: str, path: str) -> None:
     Examples:
       tiering users delete alice --users users.json
     """
+    from tiering.endpoint.authentication.users import save_users
+    from tiering.endpoint.watched_file import changing
+
     disk = writable_disk()
     with changing(disk, path):
         users = _read(disk, path)
@@ -104,6 +109,8 @@ def list_(path: str, output: str) -> None:
     Examples:
       tiering users list --users users.json
     """
+    from tiering.endpoint.authentication.users import read_users
+
     users = read_users(writable_disk().read(path))
     emit(
         (
@@ -125,5 +132,7 @@ def _password() -> str:
     return password
 
 
-def _read(disk: WritableDisk, path: str) -> dict[str, Credentials]:
+def _read(disk: "WritableDisk", path: str) -> "dict[str, Credentials]":
+    from tiering.endpoint.authentication.users import read_users
+
     return read_users(disk.read(path)) if disk.exists(path) else {}

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from local_log.errors import LogError
-from remote import archive
-from remote.store.api import ObjectStore
-from tiering.cluster import Cluster
 from tiering.command.config_option import configured, is_left_alone, topic_globs
 from tiering.command.options import (
     archive_option,
@@ -24,8 +21,11 @@ from tiering.command.options import (
     yes_option,
 )
 from tiering.machine import IDS
-from tiering.retention.policy import Given, read_given
-from tiering.wiring import cluster_of
+
+if TYPE_CHECKING:
+    from remote.store.api import ObjectStore
+    from tiering.cluster import Cluster
+    from tiering.retention.policy import Given
 
 P = ParamSpec("P")
 _Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -52,14 +52,18 @@ class ExpireOptions:
         """The log directory whose sizes count. Without a local log the configured ones only say which topics are compacted."""
         return None if self.archive_alone else self.log_dir_path
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> "Cluster":
         """What brokers say of topics, by --metadata-log-dir, --log-dir and all of a configuration's log.dirs."""
+        from tiering.wiring import cluster_of
+
         config = configured()
         dirs = (self.log_dir_path, *(config.settings.log_dirs if config is not None else ()))
         return cluster_of((self.metadata_log_dir, *filter(None, dirs)))
 
-    def retention(self, *, is_start_given: bool) -> tuple[Given, ...]:
+    def retention(self, *, is_start_given: bool) -> "tuple[Given, ...]":
         """The settings of the configuration and of -c. Raises UsageError without any, unless a log start offset is given."""
+        from tiering.retention.policy import read_given
+
         config = configured()
         try:
             given = (*(config.retention if config is not None else ()), *read_given(self.settings))
@@ -76,8 +80,10 @@ class ExpireOptions:
         if self.archive_alone and is_given("log_dir_path"):
             raise click.UsageError("--archive-alone: leave out --log-dir, or leave out --archive-alone to count what it has")
 
-    def names(self, store: ObjectStore) -> tuple[str, ...]:
+    def names(self, store: "ObjectStore") -> tuple[str, ...]:
         """Opens the archive; the topics to expire. Tells of globs without a topic. Raises NotFound, and as `open_to_write`."""
+        from remote import archive
+
         archive.open_archive(store) if self.dry_run else archive.open_to_write(store, IDS)
         globs = topic_globs(self.topics)
         found = archive.matching_topics(store, globs)

@@ -5,19 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
-from local_log.log_dir import LogDir
-from local_log.user_cache import state_folder
-from remote import archive
 from remote.manifest.segment_entry import ZSTD
-from remote.store.api import ObjectStore
-from remote.transforms.chunk_index import CHUNK_BYTES_MAX
-from remote.transforms.encoder import CHUNK_BYTES, Transforms
+from remote.transforms.chunk_index import CHUNK_BYTES, CHUNK_BYTES_MAX
 from tiering.command.config_option import is_left_alone, log_dirs, metadata_log_dir, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all
 from tiering.command.options import (
@@ -35,13 +30,15 @@ from tiering.command.options import (
 from tiering.command.output import say
 from tiering.command.quantities import size
 from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREADS_MAX
-from tiering.losses.gone_logs import GoneLog, partitions_of_others
-from tiering.losses.seen_logs import SeenFile, SeenLog
 from tiering.machine import CLOCK, IDS, writable_disk
-from tiering.offload.compacted_topics import ReplacedTopics
-from tiering.offload.copy import COPIED, REPLACED
-from tiering.offload.plan import Action
-from tiering.wiring import cluster_of, log_dir, shares_a_folder, transforms
+
+if TYPE_CHECKING:
+    from local_log.log_dir import LogDir
+    from remote.store.api import ObjectStore
+    from remote.transforms.encoder import Transforms
+    from tiering.losses.gone_logs import GoneLog
+    from tiering.losses.seen_logs import SeenFile, SeenLog
+    from tiering.offload.compacted_topics import ReplacedTopics
 
 P = ParamSpec("P")
 
@@ -75,21 +72,31 @@ class OffloadOptions:
     dry_run: bool
     output: str
 
-    def source(self) -> LogDir:
+    def source(self) -> "LogDir":
         """The log directory."""
+        from tiering.wiring import log_dir
+
         return log_dir(self.log_dir_path)
 
-    def transforms(self) -> Transforms:
+    def transforms(self) -> "Transforms":
         """What is to be done to segments; the keys are tried. Raises as `tiering.wiring.transforms`."""
+        from tiering.wiring import transforms
+
         keys = self.keys_address if self.encrypt else None
         return transforms(compress=self.compress is not None, encrypt_with=keys, chunk_bytes=self.chunk_bytes)
 
-    def seen_file(self, source: LogDir, store: ObjectStore) -> SeenFile:
+    def seen_file(self, source: "LogDir", store: "ObjectStore") -> "SeenFile":
         """The file of what earlier offloads saw in the directory. Raises Corrupt."""
+        from local_log.user_cache import state_folder
+        from tiering.losses.seen_logs import SeenFile
+
         return SeenFile.of(writable_disk(), self.state_dir or state_folder(os.environ), source, store.url)
 
-    def replaces(self) -> ReplacedTopics:
+    def replaces(self) -> "ReplacedTopics":
         """Of which logs what was compacted since it was archived is archived again. The brokers' metadata has a say in it."""
+        from tiering.offload.compacted_topics import ReplacedTopics
+        from tiering.wiring import cluster_of
+
         return ReplacedTopics(self.replace_compacted, cluster_of(self.metadata_dirs()))
 
     def metadata_dirs(self) -> tuple[str, ...]:
@@ -175,8 +182,10 @@ def refuse_half_of_encryption(options: OffloadOptions) -> None:
         raise click.UsageError("--keys alone encrypts nothing: add --encrypt, or leave both out")
 
 
-def refuse_a_shared_folder(source: LogDir, store: ObjectStore) -> None:
+def refuse_a_shared_folder(source: "LogDir", store: "ObjectStore") -> None:
     """Raises BadParameter if the archive and the log directory are inside each other."""
+    from tiering.wiring import shares_a_folder
+
     if shares_a_folder(source, store):
         raise click.BadParameter(
             f"{store.url} and the log directory {source.path} are inside each other, and only the broker may write there; "
@@ -186,7 +195,7 @@ def refuse_a_shared_folder(source: LogDir, store: ObjectStore) -> None:
 
 
 def selected(
-    options: OffloadOptions, source: LogDir, there: Collection[TopicPartition], gone: Iterable[GoneLog]
+    options: OffloadOptions, source: "LogDir", there: Collection[TopicPartition], gone: "Iterable[GoneLog]"
 ) -> frozenset[TopicPartition]:
     """The partitions to offload of those that the options name and that are there. Tells of globs without a topic.
 
@@ -208,13 +217,18 @@ def selected(
     return frozenset(p for p in there if p.topic not in left)
 
 
-def elsewhere(source: LogDir) -> dict[TopicPartition, str]:
+def elsewhere(source: "LogDir") -> dict[TopicPartition, str]:
     """The partitions in the other log directories of the configuration, with the ids of these."""
+    from tiering.losses.gone_logs import partitions_of_others
+    from tiering.wiring import log_dir
+
     return partitions_of_others(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
 
 
-def is_new_archive(options: OffloadOptions, store: ObjectStore) -> bool:
+def is_new_archive(options: OffloadOptions, store: "ObjectStore") -> bool:
     """Opens the archive, and creates one where there is none; whether that is, or in a dry run would be, a new one."""
+    from remote import archive
+
     if options.dry_run and not options.must_exist:
         return not archive.is_archive(store)
     if options.dry_run:
@@ -230,7 +244,7 @@ def is_new_archive(options: OffloadOptions, store: ObjectStore) -> bool:
     return is_new
 
 
-def load_seen(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
+def load_seen(memory: "SeenFile") -> "dict[TopicPartition, SeenLog]":
     """What earlier offloads saw; tells of it where that cannot be read."""
     try:
         return memory.load()
@@ -239,7 +253,7 @@ def load_seen(memory: SeenFile) -> dict[TopicPartition, SeenLog]:
         return {}
 
 
-def save_seen(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
+def save_seen(memory: "SeenFile", changes: "Mapping[TopicPartition, SeenLog | None]") -> None:
     """Saves what this offload saw. Tells of it where that cannot be saved; the copies are made."""
     try:
         memory.save(changes, CLOCK)
@@ -250,6 +264,9 @@ def save_seen(memory: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]
 
 def offload_exit_code(errors: Collection[Exception], actions: Collection[str]) -> Exit | None:
     """The exit code of a run with these errors, in which segments came to these actions."""
+    from tiering.offload.copy import COPIED, REPLACED
+    from tiering.offload.plan import Action
+
     if not errors and Action.lost in actions:
         return Exit.partly
     return exit_code_of_all(tuple(errors), partly=COPIED in actions or REPLACED in actions)

@@ -1,13 +1,16 @@
 """The answers of `tiering offsets` and of the Spark job `search`: rows, or a table in the form of kafka-get-offsets."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
-from local_log.formats.list_offsets import TimestampOffset
 from tiering.command.output import Row, emit
 
-Answer = tuple[str, int, TimestampOffset | None]
+if TYPE_CHECKING:
+    from local_log.formats.list_offsets import TimestampOffset
+
+Answer = tuple[str, int, "TimestampOffset | None"]
 """Topic, partition, and what was found there."""
 
 
@@ -30,7 +33,7 @@ def show_segments(answers: Iterable[tuple[str, int, list[int]]], output: str) ->
         emit(({"topic": topic, "partition": n, "offsets": offsets} for topic, n, offsets in answers), output)
 
 
-def _row(topic: str, partition: int, found: TimestampOffset | None) -> Row:
+def _row(topic: str, partition: int, found: "TimestampOffset | None") -> Row:
     return {
         "topic": topic,
         "partition": partition,

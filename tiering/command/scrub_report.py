@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from remote.scrub.finding import NOTES, Finding, Kind
-from remote.scrub.settings import ScrubSettings
 from tiering.command.exit_codes import Exit
 from tiering.command.options import Number
 from tiering.command.output import Row, counted, emit, say
+
+if TYPE_CHECKING:
+    from remote.scrub.finding import Finding, Kind
+    from remote.scrub.settings import ScrubSettings
 
 P = ParamSpec("P")
 
@@ -23,8 +25,10 @@ def sampling_options(command: Callable[P, Any]) -> Callable[P, Any]:
     return sample(seed(click.option("--requests-max", type=Number(1), metavar="N", help=text)(command)))
 
 
-def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSettings:
+def settings_of(deep: bool, sample: float | None, seed: int | None) -> "ScrubSettings":
     """What the options ask for. Raises UsageError where they make no sense."""
+    from remote.scrub.settings import ScrubSettings
+
     if sample is not None and not deep:
         raise click.UsageError("--sample picks the segments that --deep reads; give --deep, too")
     if seed is not None and sample is None:
@@ -32,7 +36,7 @@ def settings_of(deep: bool, sample: float | None, seed: int | None) -> ScrubSett
     return ScrubSettings(deep, 1.0 if sample is None else sample, seed or 0)
 
 
-def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
+def show(findings: "Iterable[Finding]", output: str) -> "Mapping[Kind, int]":
     """Prints findings as they come, a line each; gives how many there are of each kind."""
     kinds: Counter[Kind] = Counter()
 
@@ -45,8 +49,10 @@ def show(findings: Iterable[Finding], output: str) -> Mapping[Kind, int]:
     return kinds
 
 
-def verdict(job: str, kinds: Mapping[Kind, int], requests: int) -> Exit | None:
+def verdict(job: str, kinds: "Mapping[Kind, int]", requests: int) -> Exit | None:
     """Says how many findings there are, and gives the exit code that goes with them."""
+    from remote.scrub.finding import NOTES, Kind
+
     anomalies, unreadable = sum(n for kind, n in kinds.items() if kind not in NOTES), kinds.get(Kind.unreadable, 0)
     not_read = f"{counted(unreadable, 'segment')} unreadable; " if unreadable else ""
     say(f"{job}: {counted(anomalies, 'anomaly', 'anomalies')}; {not_read}{counted(requests, 'request')}")
@@ -55,7 +61,7 @@ def verdict(job: str, kinds: Mapping[Kind, int], requests: int) -> Exit | None:
     return Exit.partly if unreadable else None
 
 
-def row_of(finding: Finding) -> Row:
+def row_of(finding: "Finding") -> Row:
     """A finding as it is printed."""
     return {
         "kind": str(finding.kind),

@@ -13,14 +13,13 @@ from local_log.engine.manager.config import FIELDS, ManagerConfig, read_manager_
 from local_log.engine.settings import flag, fraction, long_from, one_of, whole
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT64_MAX
-from remote.transforms.chunk_index import CHUNK_BYTES_MAX
-from remote.transforms.encoder import CHUNK_BYTES
+from remote.transforms.chunk_index import CHUNK_BYTES, CHUNK_BYTES_MAX
 from tiering.config.assignment import Value, shown
 from tiering.config.shared import AGENT_ADDRESS, AGENT_TASKS, CHUNK_BYTES_MIN, THREADS, THREADS_MAX
+from tiering.delays import GRACE_MS
 from tiering.endpoint.addresses import host_and_port
 from tiering.endpoint.config_def import Setting
 from tiering.endpoint.settings import SETTINGS
-from tiering.sweep.plan import GRACE_MS
 
 _PATTERN = re.compile(r"[A-Za-z0-9._\-*?\[\]!]{1,249}")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9._-]{0,252}[a-z0-9_])?|[0-9a-f:]+:[0-9a-f:]*")

@@ -7,7 +7,7 @@ from tiering.config.assignment import Assignment, shown
 from tiering.config.config import Config
 from tiering.config.settings import NAMES
 from tiering.config.topics import OF_TOPICS, defaults, value_of
-from tiering.retention.plan import DELETE_DELAY_MS
+from tiering.delays import DELETE_DELAY_MS
 
 Row = Mapping[str, Any]
 

@@ -20,9 +20,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Deleting, Item, Manifest, PageRef, count_of, log_bytes_of
 from remote.manifest.paging import has_below
 from remote.manifest.segment_entry import SegmentEntry
+from tiering.delays import DELETE_DELAY_MS
 from tiering.retention.accounting import InOrder, is_unreferenced
-
-DELETE_DELAY_MS = 24 * 3_600_000
 
 
 class Reason(StrEnum):

@@ -14,7 +14,8 @@ from local_log.engine.config import LogConfig, read_config
 from local_log.engine.settings import Setting, read_settings
 from local_log.errors import Invalid
 from local_log.quantities import number_of
-from tiering.retention.plan import DELETE_DELAY_MS, Policy
+from tiering.delays import DELETE_DELAY_MS
+from tiering.retention.plan import Policy
 
 DELETE_DELAY = "file.delete.delay.ms"
 LIMITS = ("retention.ms", "retention.bytes")

@@ -41,6 +41,7 @@ SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", "sha512")
 MECHANISMS: Final[Mapping[str, ScramMechanism]] = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
 
 SALT_BYTES: Final = 24
+ITERATIONS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from typing import Final
 from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
-from tiering.endpoint.authentication.scram import MECHANISMS, SALT_BYTES, ScramCredential
+from tiering.endpoint.authentication.scram import ITERATIONS, MECHANISMS, SALT_BYTES, ScramCredential
 from tiering.endpoint.protocol.messages import scram_credentials as messages
 from tiering.endpoint.protocol.messages.scram_credentials import ITERATIONS_MAX, ITERATIONS_MIN
 from tiering.endpoint.watched_file import ChangingFile, changing, replace_watched
 
 FORMAT: Final = 1
-ITERATIONS: Final = 8192
 _PRIVATE: Final = 0o600
 
 Credentials = Mapping[str, ScramCredential]

@@ -15,6 +15,7 @@ from offloaded import Row, Rows, Run, contents, keys, manifests
 from remote.clock import SystemClock
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
+from remote.store import store_time
 from remote.store.open import open_store
 from tiering.cli import expire as expire_verb
 from tiering.cli import sweep as sweep_verb
@@ -318,7 +319,7 @@ def test_an_hour_s_difference_of_clocks_changes_nothing_that_is_swept(
     monkeypatch.setattr(sweep_verb, "CLOCK", Jumped())
     assert rows(*args) == []
     assert contents(store) == before
-    monkeypatch.setattr(sweep_verb, "store_now_ms", lambda store, ids: Jumped().now_ms())  # a sweep by the machine's clock
+    monkeypatch.setattr(store_time, "store_now_ms", lambda store, ids: Jumped().now_ms())  # a sweep by the machine's clock
     assert young in {row["key"] for row in rows(*args)}
 
 

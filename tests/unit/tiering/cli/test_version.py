@@ -9,7 +9,20 @@ from click.testing import Result
 
 from tiering import __version__
 
-HEAVY = {"boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "pyspark", "s3fs"}
+HEAVY = {
+    "awscrt",
+    "boto3",
+    "botocore",
+    "crc32c",
+    "cryptography",
+    "fsspec",
+    "logging",
+    "numba",
+    "numpy",
+    "prometheus_client",
+    "pyarrow",
+}
+HEAVY |= {"prometheus_client", "pyarrow", "pydantic", "pyspark", "s3fs", "secrets"}
 MODULES = """
 import runpy, sys
 try:
@@ -26,6 +39,15 @@ def test_an_answer_without_a_command_imports_nothing_heavy(option: str) -> None:
     imported = set(ran.stderr.split())
     assert "tiering.cli" in imported
     assert not imported & HEAVY
+
+
+def test_a_command_imports_nothing_heavy_before_it_is_run() -> None:
+    every = "from tiering.cli import main; from tiering.command.manual import commands; print(len([*commands(main)]))"
+    ran = subprocess.run([sys.executable, "-c", f"import sys; {every}; print(*sys.modules)"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    number, imported = ran.stdout.splitlines()
+    assert int(number) > 40, "commands, each of which was imported"
+    assert not set(imported.split()) & HEAVY
 
 
 def test_version_is_the_name_and_the_number() -> None:

@@ -23,7 +23,7 @@ ROUNDS = 3
 OFFLOAD = """
 import sys
 import remote.store.s3.store
-import tiering.cli.offload
+import tiering.offload.run
 from tiering.cli import main
 print("ready", flush=True)
 for url in sys.stdin:

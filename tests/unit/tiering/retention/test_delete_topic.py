@@ -12,9 +12,10 @@ from remote.manifest.model import count_of, never_archived
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import segment_copied
 from remote.store.store_time import StoreRun
+from tiering.delays import DELETE_DELAY_MS
 from tiering.retention import delete_topic
 from tiering.retention import expire as retention
-from tiering.retention.plan import DELETE_DELAY_MS, Policy
+from tiering.retention.plan import Policy
 
 pytestmark = pytest.mark.usefixtures("pages_decoded_once")
 

@@ -30,9 +30,9 @@ from remote.manifest.store import ManifestWriter, claim, load_version
 from remote.manifest.transitions import topic_deleted
 from remote.manifest.write_record import Decision, as_decided
 from remote.store.api import ObjectStore
+from tiering.delays import GRACE_MS
 from tiering.sweep import collect as sweep
 from tiering.sweep import writes as sweep_writes
-from tiering.sweep.plan import GRACE_MS
 
 PARTITIONS = 2
 DAY_MS = 24 * 3_600_000
