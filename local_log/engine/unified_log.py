@@ -8,6 +8,7 @@ published offsets, change nothing, and never wait for the lock.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.disk import WritableDisk, parent_of
 from local_log.engine.append.analyze import AppendInfo, analyze
@@ -35,6 +36,8 @@ from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.primitives import INT32_MAX, Buffer
+
+_PREPARED: Final = (Origin.CLIENT, Origin.COORDINATOR)
 
 
 @dataclass(slots=True)
@@ -93,16 +96,17 @@ class UnifiedLog(LogWithOffsets):
         `verification` is required for a transaction's first batch if transactions are verified (see `producer_checks`).
         A duplicate batch is not appended again: the result has the offsets of the original. Raises Refused.
         """
-        if origin is Origin.CLIENT:
+        if origin in _PREPARED:
             one = self._append_one_as_leader(records, leader_epoch)
             if one is not None:
                 return one
         return self._append_as_leader(records, leader_epoch, origin, transaction_version, verification)
 
     def append_at_once(self, records: Buffer, leader_epoch: int) -> AppendInfo | None:
-        """Appends a client's batch as `append_as_leader`, without waiting for another thread, a new segment or a sync.
+        """Appends a batch as `append_as_leader`, without waiting for another thread, a new segment or a sync.
 
-        None, without any change, if it would have to wait, or if the batch is none that `leader_fast_path` takes.
+        None, without any change, if it would have to wait, or if the batch is none that `leader_fast_path` takes. It need not say
+        whose batch it is: those in which a client may do less than a coordinator are none.
         """
         return self._append_one_as_leader(records, leader_epoch, may_wait=False)
 

@@ -39,6 +39,14 @@ def read_varlong(buffer: Buffer, pos: int, what: str) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), pos
 
 
+def write_uvarint(out: bytearray, value: int) -> None:
+    """Appends an unsigned varint. A zigzag varint of a number from 0 on is that of its double."""
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
 def next_sequence(sequence: int, by: int) -> int:
     """A producer's sequence number `by` records later; 2^31-1 is followed by 0 (DefaultRecordBatch.incrementSequence).
 

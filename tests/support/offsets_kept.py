@@ -40,6 +40,9 @@ class MemoryLog:
         self.kept += (Loaded(record, first + delta, transaction) for delta, record in enumerate(records))
         return first
 
+    def append_at_once(self, group: str, records: Sequence[Record], now_ms: int) -> int:
+        return self.append(group, records, now_ms)
+
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         yield from self.kept
 

@@ -22,7 +22,8 @@ from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch, write_marker
+from local_log.formats.record_batch.few_records import write_marker
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
 from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk, OsWritableDisk
 

@@ -1,5 +1,6 @@
 """An endpoint with log directories of its own, on a simulated disk: what clients make and append, and what is in the logs."""
 
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,22 @@ class Acls:
 def allowed(context: Context, *acls: Acl) -> Context:
     """The same, where a client may do only this."""
     return replace(context, acls=Acls(*acls))  # type: ignore[arg-type]
+
+
+class ByHand(Executor):
+    """Does what it is given when it is told to."""
+
+    def __init__(self) -> None:
+        self.due: list[Any] = []
+
+    def submit(self, fn: Any, /, *args: Any, **options: Any) -> Future[Any]:
+        """See Executor."""
+        self.due.append(fn)
+        return Future()
+
+    def run(self) -> None:
+        """The first of what was given."""
+        self.due.pop(0)()
 
 
 class WritingEndpoint(Endpoint):

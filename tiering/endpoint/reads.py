@@ -18,15 +18,12 @@ from remote.read.checked_windows import NoRoom, NotThere
 from remote.read.log import ArchivedLog
 from remote.read.shared_reads import Found, SharedReads
 from remote.read.window_cache import WindowCache
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.recent_files import RecentFiles
 from tiering.read.archive_reads import SequentialRead
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CHUNK_CACHE_BYTES: Final = 256 << 20
-
-
-class NotAtHand(Exception):
-    """An answer cannot be given at once: a store, a disk or another thread has to be waited for."""
 
 
 class Batches(NamedTuple):

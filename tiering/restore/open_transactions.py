@@ -12,7 +12,7 @@ from local_log.formats.batches import scan
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX
 from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
-from local_log.formats.record_batch.writer import write_marker
+from local_log.formats.record_batch.few_records import write_marker
 from local_log.producer_state import OpenTransaction
 from remote.segment.index_rebuild import rebuilt_indexes
 

@@ -1,4 +1,4 @@
-"""The fast path of a leader's append: a client's batch that keeps its bytes, except for offset and leader epoch.
+"""The fast path of a leader's append: a batch that keeps its bytes, except for offset and leader epoch.
 
 It has the same effect as `leader.prepare` in a fraction of the time: one pass of a kernel over the records, no intermediate
 objects. It takes a batch from a known producer, or from none. `fast_path.append_one` then checks the rest, the checksum and the

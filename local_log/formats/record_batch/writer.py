@@ -1,7 +1,7 @@
 """Writes record batches of magic 2 with the same bytes as Kafka: columns in, one batch out.
 
 Compressed batches have the same bytes as far as the compression libraries agree, see `compression`.
-Source: Kafka's MemoryRecordsBuilder, DefaultRecordBatch, EndTransactionMarker.
+Source: Kafka's MemoryRecordsBuilder, DefaultRecordBatch.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ import pyarrow as pa
 from local_log.errors import Invalid
 from local_log.formats.checksum import FEW_BYTES, crc32c, crc32c_of_few
 from local_log.formats.compression import compress
-from local_log.formats.control import ControlType, marker_key, marker_value
 from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
@@ -88,7 +87,7 @@ def write_batch(new: NewBatch, records: pa.RecordBatch, *, last_offset: int | No
     Offsets are absolute. A compacted batch keeps its original `last_offset`. Raises Invalid for what Kafka's builder rejects:
     offsets that do not increase, negative timestamps, a transaction without a producer.
     """
-    _check(new)
+    check(new)
     if not records.num_rows:
         return b""
     from local_log.formats.kernels import encode
@@ -193,31 +192,6 @@ def write_emptied(old: BatchHeader) -> bytes:
     return joined(old._replace(attributes=kept, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 
 
-# A marker's offset, timestamp and type, and the transaction's producer; all but the first three are keyword arguments.
-def write_marker(
-    base_offset: int,
-    timestamp: int,
-    control_type: ControlType,
-    *,
-    producer_id: int,
-    producer_epoch: int,
-    coordinator_epoch: int,
-    partition_leader_epoch: int = NO_EPOCH,
-) -> bytes:
-    """The batch that ends a producer's transaction. `timestamp` is in ms."""
-    new = NewBatch(
-        base_offset,
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
-    )
-    pair = {"key": marker_key(control_type), "value": marker_value(coordinator_epoch)}
-    record = {"offset": base_offset, "timestamp": timestamp, **pair, "headers": []}
-    return write_batch(new, pa.RecordBatch.from_pylist([record], schema=RECORDS))
-
-
 def joined(header: BatchHeader, section: Buffer) -> bytes:
     """The whole batch, with the length and the checksum of this header and section. Raises Invalid if it is too large."""
     length = BATCH_SIZE_MIN + len(section)
@@ -228,7 +202,8 @@ def joined(header: BatchHeader, section: Buffer) -> bytes:
     return b"".join((unsealed[:CRC_AT], crc.to_bytes(4, "big"), unsealed[ATTRIBUTES_AT:], section))
 
 
-def _check(new: NewBatch) -> None:
+def check(new: NewBatch) -> None:
+    """Raises Invalid for what Kafka's builder rejects of a producer."""
     if new.producer_id == NO_PRODUCER:
         if new.is_transactional:
             raise Invalid("a transactional batch needs a producer id")

@@ -193,7 +193,8 @@ def _offset_commit(answer: Answer, message: Any, request_context: RequestContext
         return OffsetCommitResponse(topics=tuple(refused(topic, _GROUP_FAILED) for topic in message.topics))
     allowed, others = _split(message.topics, Operation.READ, request_context, context)
     found = answer(replace(message, topics=allowed), request_context, context)
-    return replace(found, topics=(*found.topics, *(refused(topic, _TOPIC_FAILED) for topic in others)))
+    denied = tuple(refused(topic, _TOPIC_FAILED) for topic in others)
+    return then(found, lambda told: replace(told, topics=(*told.topics, *denied)))
 
 
 def _offset_delete(answer: Answer, message: Any, request_context: RequestContext, context: Context) -> Any:

@@ -11,6 +11,7 @@ from remote.read.plan import MissingRange
 from tiering.endpoint.appends.at_once import AppendsAtOnce
 from tiering.endpoint.appends.free_room import FreeRoom
 from tiering.endpoint.appends.group_commit import GroupCommit
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.authorization.acl_file import AclFile
 from tiering.endpoint.authorization.authorizer import Authorizer
 from tiering.endpoint.brokers.live_brokers import Cluster, LiveBrokers
@@ -25,7 +26,7 @@ from tiering.endpoint.protocol.messages.scram_credentials import ScramCredential
 from tiering.endpoint.protocol.reading import ELEMENT_BYTES, ELEMENTS_MAX
 from tiering.endpoint.quotas.client_quotas import ClientQuotas
 from tiering.endpoint.quotas.quota_file import QuotaFile
-from tiering.endpoint.reads import NotAtHand, Reads
+from tiering.endpoint.reads import Reads
 from tiering.endpoint.settings import DEFAULTS, QUEUED_MAX_REQUEST_BYTES, Settings
 from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.read.tiered_log import Isolation, TieredLog

@@ -26,6 +26,7 @@ from tiering.endpoint.apis.context import (
     topic_named,
 )
 from tiering.endpoint.apis.freeing import free
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.brokers.live_brokers import LiveBrokers
 from tiering.endpoint.fetch_sessions.contexts import Answers, FetchContext, IncrementalFetch
@@ -44,7 +45,7 @@ from tiering.endpoint.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from tiering.endpoint.reads import Batches, NotAtHand
+from tiering.endpoint.reads import Batches
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.read.tiered_log import Isolation, TieredLog

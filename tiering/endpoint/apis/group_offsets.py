@@ -5,12 +5,16 @@ so that a topic that is created anew does not get the offsets of the former one.
 """
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
+from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.context import Context, topic_named
 from tiering.endpoint.apis.find_coordinator import check_coordinator
+from tiering.endpoint.apis.later import later
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.hosted_logs import HostedTopic
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -49,8 +53,10 @@ _GROUPS_SINCE: Final = 8
 _NO_OFFSET: Final = -1
 
 
-def offset_commit(request: OffsetCommitRequest, request_context: RequestContext, context: Context) -> OffsetCommitResponse:
-    """Keeps the offsets of the partitions that there are."""
+def offset_commit(
+    request: OffsetCommitRequest, request_context: RequestContext, context: Context
+) -> "OffsetCommitResponse | Future[OffsetCommitResponse]":
+    """Keeps the offsets of the partitions that there are. Raises NotAtHand if it had to wait and may not."""
     known, answers = [], []
     for topic in request.topics:
         found = _topic(topic.name, topic.topic_id, request_context, context)
@@ -68,10 +74,47 @@ def offset_commit(request: OffsetCommitRequest, request_context: RequestContext,
         asked = replace(request, topics=tuple(known))
         try:
             check_coordinator(request.group_id, context)
-            answers += context.groups.commit_offsets(asked, request_context.version).topics
+            answers += _committed(asked, request_context.version, context)
+            return _synced(OffsetCommitResponse(topics=tuple(answers)), request.group_id, context)
         except GroupError as e:
             answers += (_refused(topic, e.code) for topic in known)
     return OffsetCommitResponse(topics=tuple(answers))
+
+
+def _committed(request: OffsetCommitRequest, version: int, context: Context) -> tuple[OffsetCommitResponseTopic, ...]:
+    """Raises GroupError, NotAtHand."""
+    if context.may_wait:
+        return context.groups.commit_offsets(request, version).topics
+    began_ms = context.clock.now_ms()
+    if not context.at_once.may(began_ms):
+        raise NotAtHand
+    found = context.groups.commit_offsets(request, version, may_wait=False)
+    context.at_once.took(began_ms, context.clock.now_ms())
+    return found.topics
+
+
+def _synced(found: OffsetCommitResponse, group: str, context: Context) -> "OffsetCommitResponse | Future[OffsetCommitResponse]":
+    """The answer, when what was committed is on the disk, if that is waited for."""
+    if context.group_commit is None:
+        return found
+    try:
+        log = context.groups.log_of(group)
+    except LogError as e:
+        return _unless_lost(found, group, e, context)
+    synced = context.group_commit.sync([log])
+    return later(synced, lambda errors: _unless_lost(found, group, errors.get(log.folder.path), context))
+
+
+def _unless_lost(found: OffsetCommitResponse, group: str, error: LogError | None, context: Context) -> OffsetCommitResponse:
+    """The answer, if the log that was appended to could be synced."""
+    if error is None:
+        return found
+    context.report(f"committed offsets of group {group} are not synced: {error}")
+
+    def told(one: OffsetCommitResponsePartition) -> OffsetCommitResponsePartition:
+        return one if one.error_code else replace(one, error_code=ErrorCode.NOT_COORDINATOR)
+
+    return replace(found, topics=tuple(replace(topic, partitions=tuple(map(told, topic.partitions))) for topic in found.topics))
 
 
 def _partitions_of(topic: str, context: Context) -> Callable[[int], bool]:

@@ -55,6 +55,7 @@ from tiering.endpoint.apis.transactions import (
     write_txn_markers,
 )
 from tiering.endpoint.appends.at_once import BYTES_MAX
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.fetch_sessions.contexts import FetchContext
 from tiering.endpoint.fetch_sessions.manager import TOPIC_IDS_SINCE
 from tiering.endpoint.hosted_logs import HostedTopic, Log, Partition
@@ -119,7 +120,6 @@ from tiering.endpoint.protocol.errors import ErrorCode, InvalidRequest
 from tiering.endpoint.protocol.messages.fetch import FetchRequest
 from tiering.endpoint.protocol.reading import ELEMENT_BYTES
 from tiering.endpoint.protocol.requests import RequestHeader, UnknownApiVersions, read_request, write_response
-from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import ConnectionContext, RequestContext
 from tiering.endpoint.waiting_fetches import is_same, logs_of
 from tiering.read.tiered_log import TieredLog
@@ -237,18 +237,20 @@ class OfArchive(partial[Any]):
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _PRODUCE_KEY: Final = PRODUCE.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
+_CHANGES: Final[Mapping[bytes, int]] = {_PRODUCE_KEY: BYTES_MAX, OFFSET_COMMIT.key.to_bytes(2, "big"): _AT_ONCE_BYTES_MAX}
+"""Requests that are answered at once besides fetches, by the keys of their APIs, and of how many bytes."""
 _AT_ONCE_PARTITIONS_MAX: Final = 16
 
 
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
 ) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
-    """The answer to a small fetch or append, if nobody has to be waited for; else a call that waits and gives the answer.
+    """The answer to a small fetch, append or commit, if nobody has to be waited for; else a call that waits and gives the answer.
 
     So these are not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
     """
-    if frame[:2] == _PRODUCE_KEY and len(frame) <= BYTES_MAX:
-        return _append_at_once(frame, connection, context)
+    if len(frame) <= _CHANGES.get(frame[:2], 0):
+        return _change_at_once(frame, connection, context)
     if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
         return partial(handle, frame, connection, replace(context, may_wait=True))
     context.look()
@@ -263,13 +265,13 @@ def handle_at_once(
     return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
-def _append_at_once(
+def _change_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
 ) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
     """What of it has to wait is left to the call."""
     done: dict[Any, Any] = {}
     try:
-        answer = append_one(frame, context, done)
+        answer = append_one(frame, context, done) if frame[:2] == _PRODUCE_KEY else None
         return handle(frame, connection, context, done) if answer is None else answer
     except NotAtHand:
         return partial(handle, frame, connection, replace(context, may_wait=True), done)

@@ -18,6 +18,7 @@ from tiering.endpoint.apis.context import INTERNAL_TOPICS, Context
 from tiering.endpoint.apis.later import later
 from tiering.endpoint.apis.produced_records import are_transactional, check_records, first_of_transaction
 from tiering.endpoint.appends.at_once import is_short
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.produce import (
@@ -30,7 +31,6 @@ from tiering.endpoint.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from tiering.endpoint.reads import NotAtHand
 from tiering.endpoint.request_context import RequestContext
 from tiering.endpoint.settings import STORAGE_MIN_FREE_BYTES
 from tiering.endpoint.transactions.errors import TransactionError

@@ -14,14 +14,15 @@ from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.record_batch.batch_v2 import Batches
 from local_log.formats.record_batch.columns import per_record
-from local_log.formats.record_batch.writer import RECORDS, NewBatch, write_batch
+from local_log.formats.record_batch.few_records import write_few
+from local_log.formats.record_batch.writer import NewBatch
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded
 from tiering.endpoint.coordinator.records import Record
 from tiering.local_tier.local_tier import LocalTier
 
 _LOAD_BYTES: Final = 5 << 20
 """`offsets.load.buffer.size`, `transaction.state.log.load.buffer.size`."""
-
+_NEW: Final = NewBatch(0)
 
 ChecksRoom = Callable[[UnifiedLog, int], None]
 """Raises Unreadable if so many bytes may not be appended to a log."""
@@ -64,19 +65,24 @@ class CompactedTopic:
 
         `producer` are the id and epoch of the one whose transaction they belong to.
         """
-        log = self.log(number)
-        rows: list[dict[str, object]] = [
-            {"offset": delta, "timestamp": now_ms, "key": record.key, "value": record.value, "headers": []}
-            for delta, record in enumerate(records)
-        ]
-        new = NewBatch(0)
+        new = _NEW
         if producer is not None:
             # Each batch has sequence number 0, as Kafka's coordinators write: nobody compares them.
             new = NewBatch(0, producer_id=producer[0], producer_epoch=producer[1], base_sequence=0, is_transactional=True)
-        batch = write_batch(new, pa.RecordBatch.from_pylist(rows, schema=RECORDS))
-        self.check_room(log, len(batch))
-        epoch = log.epochs.latest_epoch or 0
+        log, batch, epoch = self._prepared(number, new, records, now_ms)
         return log.append_as_leader(batch, epoch, Origin.COORDINATOR, verification=verification).first_offset
+
+    def append_at_once(self, number: int, records: Sequence[Record], now_ms: int) -> int | None:
+        """Appends records that belong to no transaction. None, without any change, if something had to be waited for."""
+        log, batch, epoch = self._prepared(number, _NEW, records, now_ms)
+        info = log.append_at_once(batch, epoch)
+        return None if info is None else info.first_offset
+
+    def _prepared(self, number: int, new: NewBatch, records: Sequence[Record], now_ms: int) -> tuple[UnifiedLog, bytes, int]:
+        """What to append where, and the leader epoch. Raises LogError, also if there is no room for it."""
+        log, batch = self.log(number), write_few(new, now_ms, ((record.key, record.value) for record in records))
+        self.check_room(log, len(batch))
+        return log, batch, log.epochs.latest_epoch or 0
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remote.clock import Clock, Ids
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
@@ -69,6 +70,9 @@ from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGr
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tiering.endpoint.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
+    from local_log.engine.unified_log import UnifiedLog
+
 FULL: Final = "groups take all of the memory that endpoint.groups.max.bytes allows: delete some, or raise it"
 """Without the name of a group: a client can make up as many as hide all other messages of a minute."""
 REFUSED: Final = "commits of offsets are refused, since there is no directory for them: start again with --offsets-dir"
@@ -113,6 +117,11 @@ class GroupCoordinator:
     def partition_for(self, group: str) -> int:
         """The partition of `__consumer_offsets` that a group belongs to."""
         return partition_for(group, self.config.offsets_topic_partitions if self.log is None else self.log.partitions)
+
+    def log_of(self, group: str) -> "UnifiedLog":
+        """Where the records of a group are, if there is a log. Raises LogError."""
+        assert self.log is not None
+        return self.log.log_of(group)
 
     def load(self) -> None:
         """Takes up what the log has. Raises LogError."""
@@ -285,15 +294,15 @@ class GroupCoordinator:
         with self._answering():
             self._offsets.forget_topic(topic, topic_id)
 
-    def commit_offsets(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
-        """Keeps offsets of a group. Raises GroupError."""
+    def commit_offsets(self, request: OffsetCommitRequest, version: int, *, may_wait: bool = True) -> OffsetCommitResponse:
+        """Keeps offsets of a group. Raises GroupError, and NotAtHand, if it had to wait and may not."""
         if self.log is None and not self._has_said_refused:
             self._has_said_refused = True
             self.report(f"group {request.group_id}: {REFUSED}")
-        with self._answering():
+        with self._answering(may_wait=may_wait):
             if self.log is not None:
                 self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
-            return self._offsets.commit(request, version, self.clock.now_ms())
+            return self._offsets.commit(request, version, self.clock.now_ms(), may_wait=may_wait)
 
     def commit_transactional_offsets(
         self, request: TxnOffsetCommitRequest, producer: TransactionalProducer
@@ -368,13 +377,20 @@ class GroupCoordinator:
         self._offsets.expire(self.clock.now_ms())
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """One thread at a time; those who wait are answered after it."""
-        with self._lock:
+    def _answering(self, *, may_wait: bool = True) -> Iterator[None]:
+        """One thread at a time; those who wait are answered after it. Raises NotAtHand for who had to wait and may not."""
+        if not self._lock.acquire(may_wait):
+            raise NotAtHand
+        try:
+            yield
+        finally:
             try:
-                yield
+                self._tell_who_waits()
             finally:
-                answers, self._rebalancing.answers = self._rebalancing.answers, []
-                for answer in answers:
-                    waiter: Any = answer.waiter
-                    waiter.set_result(answer.response)
+                self._lock.release()
+
+    def _tell_who_waits(self) -> None:
+        answers, self._rebalancing.answers = self._rebalancing.answers, []
+        for answer in answers:
+            waiter: Any = answer.waiter
+            waiter.set_result(answer.response)

@@ -6,6 +6,7 @@ from typing import Final
 
 from local_log.errors import LogError
 from remote.clock import Clock
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog, TransactionalProducer
 from tiering.endpoint.coordinator.records import Record
@@ -33,8 +34,21 @@ class Journal:
         try:
             return self.log.append(group, records, self.clock.now_ms(), producer)
         except LogError as e:
-            code = getattr(e, "code", None)
-            if code in _OF_PRODUCER:
-                raise GroupError(ErrorCode(code)) from e
-            self.report(f"{len(records)} records of group {group} cannot be kept: {e}")
-            raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR if code in _TOO_LARGE else ErrorCode.NOT_COORDINATOR) from e
+            raise self._refused(group, records, e) from e
+
+    def write_at_once(self, group: str, records: Sequence[Record]) -> int:
+        """Appends records of a group as `write`. Raises GroupError, and NotAtHand, without any change, if that had to wait."""
+        try:
+            first = self.log.append_at_once(group, records, self.clock.now_ms())
+        except LogError as e:
+            raise self._refused(group, records, e) from e
+        if first is None:
+            raise NotAtHand
+        return first
+
+    def _refused(self, group: str, records: Sequence[Record], e: LogError) -> GroupError:
+        code = getattr(e, "code", None)
+        if code in _OF_PRODUCER:
+            return GroupError(ErrorCode(code))
+        self.report(f"{len(records)} records of group {group} cannot be kept: {e}")
+        return GroupError(ErrorCode.UNKNOWN_SERVER_ERROR if code in _TOO_LARGE else ErrorCode.NOT_COORDINATOR)

@@ -79,8 +79,11 @@ class OffsetMetadataManager:
     topics: Topics = field(default_factory=NoTopics)
     """Those that consumer groups subscribe."""
 
-    def commit(self, request: OffsetCommitRequest, version: int, now_ms: int) -> OffsetCommitResponse:
-        """Keeps offsets. Topics have their names, and their ids where these are known. Raises GroupError."""
+    def commit(self, request: OffsetCommitRequest, version: int, now_ms: int, *, may_wait: bool = True) -> OffsetCommitResponse:
+        """Keeps offsets. Topics have their names, and their ids where these are known. Raises GroupError.
+
+        Also NotAtHand, if it had to wait and may not: it may be asked again then.
+        """
         if self.journal is None:
             raise GroupError(ErrorCode.POLICY_VIOLATION)  # an error that clients neither repeat nor take for one of theirs
         self._validate_commit(request, version)
@@ -93,7 +96,7 @@ class OffsetMetadataManager:
             partitions = zip((one.partition_index for one in topic.partitions), codes, strict=True)
             of_topic = tuple(OffsetCommitResponsePartition(number, code) for number, code in partitions)
             answers.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, of_topic))
-        self._write(request.group_id, kept)
+        self._write(request.group_id, kept, may_wait=may_wait)
         self.groups.ensure(request.group_id)
         return OffsetCommitResponse(topics=tuple(answers))
 
@@ -284,11 +287,13 @@ class OffsetMetadataManager:
             return OffsetFetchResponsePartitions(number, _NO_OFFSET, metadata="")
         return OffsetFetchResponsePartitions(number, offset.committed_offset, offset.leader_epoch, offset.metadata)
 
-    def _write(self, group: str, kept: Sequence[_Kept], producer: TransactionalProducer | None = None) -> None:
+    def _write(
+        self, group: str, kept: Sequence[_Kept], producer: TransactionalProducer | None = None, *, may_wait: bool = True
+    ) -> None:
         if not kept or self.journal is None:
             return
         records = [offset_commit_tombstone(key) if offset is None else offset_commit_record(key, offset) for key, offset in kept]
-        first = self.journal.write(group, records, producer)
+        first = self.journal.write(group, records, producer) if may_wait else self.journal.write_at_once(group, records)
         transaction = None
         if producer is not None:
             transaction = (partition_for(group, self.journal.log.partitions), producer.producer_id)

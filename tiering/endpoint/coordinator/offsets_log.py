@@ -8,6 +8,7 @@ from tiering.endpoint.coordinator.records import Record
 
 if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
     from local_log.engine.producers.state import Verification
+    from local_log.engine.unified_log import UnifiedLog
 
 NAME: Final = "__consumer_offsets"
 
@@ -51,6 +52,12 @@ class OffsetsLog(Protocol):
 
     def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
         """Appends records of a group, all or none; returns the offset of the first. Raises LogError."""
+
+    def append_at_once(self, group: str, records: Sequence[Record], now_ms: int) -> int | None:
+        """Appends records of a group as `append`. None, without any change, if something had to be waited for."""
+
+    def log_of(self, group: str) -> "UnifiedLog":
+        """Where a group's records are. Raises LogError."""
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

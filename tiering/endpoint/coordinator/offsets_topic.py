@@ -6,6 +6,7 @@ A real broker that is started on the directory goes on with these groups, and th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from local_log.engine.unified_log import UnifiedLog
 from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, CompactedTopic, always
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.offsets_log import NAME, EndOfTransaction, Loaded, TransactionalProducer, partition_for
@@ -37,6 +38,14 @@ class OffsetsTopic:
             return self.topic.append(number, records, now_ms)
         of = (producer.producer_id, producer.producer_epoch)
         return self.topic.append(number, records, now_ms, of, producer.verification)
+
+    def append_at_once(self, group: str, records: Sequence[Record], now_ms: int) -> int | None:
+        """Appends records of a group as `append`. None, without any change, if something had to be waited for."""
+        return self.topic.append_at_once(partition_for(group, self.partitions), records, now_ms)
+
+    def log_of(self, group: str) -> UnifiedLog:
+        """Where a group's records are. Raises LogError."""
+        return self.topic.log(partition_for(group, self.partitions))
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

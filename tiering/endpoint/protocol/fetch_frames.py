@@ -12,9 +12,9 @@ from itertools import groupby
 from struct import Struct
 from typing import Final
 
+from local_log.formats.primitives import write_uvarint
 from tiering.endpoint.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from tiering.endpoint.protocol.requests import RequestHeader, write_request, write_response
-from tiering.endpoint.protocol.writing import write_uvarint
 
 LOG_START_OFFSET_SINCE: Final = 5
 _CORRELATION_ID, _EPOCH, _OFFSET = "i", "i", "q"

@@ -15,6 +15,7 @@ from typing import Any
 
 from local_log.errors import Invalid
 from local_log.file_range import size_of
+from local_log.formats.primitives import write_uvarint
 from tiering.endpoint.protocol.fields import RECORDS, STRING, UUID, ArrayOf, FieldSpec, WireType, specs_of
 
 INT16_MAX = (1 << 15) - 1
@@ -88,14 +89,6 @@ def written(message: Any, version: int, *, flexible: bool) -> Written:
     out, message_class = Output(), message.__class__
     writer(message_class, version, flexible=flexible)(out, message)
     return Written(b"".join(out.finish()[0]))
-
-
-def write_uvarint(out: bytearray, value: int) -> None:
-    """Appends an unsigned varint."""
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
 
 
 def _write_tagged(out: Output, given: list[tuple[int, Any, Write]]) -> None:

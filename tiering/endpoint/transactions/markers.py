@@ -8,7 +8,7 @@ from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import TopicPartition
-from local_log.formats.record_batch.writer import write_marker
+from local_log.formats.record_batch.few_records import write_marker
 from remote.clock import Clock
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import NAME as OFFSETS

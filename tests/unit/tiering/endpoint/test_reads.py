@@ -16,7 +16,8 @@ from local_log.file_range import FileRange
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.store.folder.store import FolderStore
-from tiering.endpoint.reads import Batches, NotAtHand, Reads
+from tiering.endpoint.at_hand import NotAtHand
+from tiering.endpoint.reads import Batches, Reads
 from tiering.read.tiered_log import Isolation, TieredLog
 
 

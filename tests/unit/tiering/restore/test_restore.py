@@ -15,7 +15,7 @@ from local_log.engine.unified_log import open_log
 from local_log.errors import Invalid
 from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from local_log.formats.record_batch.writer import write_marker
+from local_log.formats.record_batch.few_records import write_marker
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LogReader
 from local_log.os_disk import OsDisk, OsWritableDisk

@@ -17,8 +17,9 @@ from local_log.formats.compression import compress, inflate
 from local_log.formats.control import ControlType
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec, TimestampType
+from local_log.formats.record_batch.few_records import write_marker
 from local_log.formats.record_batch.header import read_batch_header
-from local_log.formats.record_batch.writer import RECORDS, write_marker
+from local_log.formats.record_batch.writer import RECORDS
 
 # --- kept ---
 

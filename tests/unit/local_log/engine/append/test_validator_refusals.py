@@ -16,8 +16,8 @@ from local_log.formats.control import ControlType
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.batch_v2 import scan
+from local_log.formats.record_batch.few_records import write_marker
 from local_log.formats.record_batch.header import read_batch_header
-from local_log.formats.record_batch.writer import write_marker
 
 # --- refused: the request ---
 

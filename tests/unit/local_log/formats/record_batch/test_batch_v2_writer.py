@@ -18,8 +18,9 @@ from local_log.formats.control import ControlType
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.batch_v2 import check_crcs, scan
+from local_log.formats.record_batch.few_records import write_few, write_marker
 from local_log.formats.record_batch.header import read_batch_header
-from local_log.formats.record_batch.writer import RECORDS, NewBatch, joined, write_batch, write_emptied, write_marker
+from local_log.formats.record_batch.writer import RECORDS, NewBatch, joined, write_batch, write_emptied
 
 SAME_BYTES = {Codec.none, Codec.gzip, Codec.lz4}
 """The codecs whose libraries agree with Kafka's to the byte; of the others, header and records are the same."""
@@ -189,9 +190,33 @@ def test_a_marker_says_how_its_transaction_ended_and_by_whom() -> None:
     assert records.column("value").to_pylist() == [b"\0\0\0\0\0\5"]
 
 
+few = st.lists(st.tuples(binary | st.binary(min_size=8_000, max_size=20_000), binary), max_size=80)
+owners = [
+    NewBatch(3),
+    NewBatch(0, partition_leader_epoch=5, producer_id=7, producer_epoch=2, base_sequence=0, is_transactional=True),
+]
+
+
+@settings(deadline=None, max_examples=100)
+@given(new=st.sampled_from(owners), pairs=few, timestamp=st.integers(-1, 1 << 45))
+def test_a_few_records_are_written_as_columns_of_them(new: NewBatch, pairs: list[Any], timestamp: int) -> None:
+    columns = columns_of([(1, timestamp, key, value, []) for key, value in pairs], new.base_offset)
+    assert write_few(new, timestamp, pairs) == write_batch(new, columns)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [NewBatch(0, Codec.lz4), NewBatch(0, append_time_ms=T), NewBatch(0, delete_horizon_ms=T), NewBatch(0, is_transactional=True)],
+)
+def test_a_few_records_are_neither_compressed_nor_have_other_times_than_their_own(new: NewBatch) -> None:
+    with pytest.raises(Invalid):
+        write_few(new, T, [(b"", b"")])
+
+
 @pytest.mark.parametrize("codec", Codec)
 def test_no_records_make_no_batch(codec: Codec) -> None:
     assert write_batch(NewBatch(0, codec), rows()) == b""
+    assert write_few(NewBatch(0), T, []) == b""
 
 
 REFUSED = {

@@ -1,7 +1,7 @@
 """When producers are answered: at once, or when their records are synced; and what a volume without room takes."""
 
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from local_tiers import Host
 from logs_at_work import batch_of
 from managed import T0
-from writing_endpoint import WritingEndpoint
+from writing_endpoint import ByHand, WritingEndpoint
 
 from local_log.disk import Space
 from local_log.errors import Unreadable
@@ -29,22 +29,6 @@ from tiering.local_tier.reads import TierReads
 
 ONE = batch_of("a", time=T0)
 SYNCED = "sync /a/orders-0/00000000000000000000.log"
-
-
-class ByHand(Executor):
-    """Does what it is given when it is told to."""
-
-    def __init__(self) -> None:
-        self.due: list[Any] = []
-
-    def submit(self, fn: Any, /, *args: Any, **options: Any) -> Future[Any]:
-        """See Executor."""
-        self.due.append(fn)
-        return Future()
-
-    def run(self) -> None:
-        """The first of what was given."""
-        self.due.pop(0)()
 
 
 @pytest.fixture
