@@ -2,6 +2,9 @@
 
 A transaction's outcome is written before its first marker, and its end after the last one. So whoever starts anew, here or
 another broker, writes the markers that are missing; those that are there already change nothing when they are written again.
+
+Others are answered while the markers of a transaction are written. Nobody else changes its transactional id, whose outcome is
+decided, and one thread writes its markers: one that came late could end the next transaction, which may have the same epoch.
 """
 
 import threading
@@ -71,9 +74,13 @@ class TransactionCoordinator:
     _timers: Timers = field(default_factory=Timers)
     _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ending: set[str] = field(default_factory=set)
+    """The transactional ids whose markers are written without the lock."""
+    _has_ended: threading.Condition = field(init=False)
 
     def __post_init__(self) -> None:
         self._states = TransactionStateManager(self.config, self.log, self.clock, self.report)
+        self._has_ended = threading.Condition(self._lock)
 
     def load(self) -> None:
         """Takes up what the log has, and ends the transactions whose outcome is decided. Raises LogError."""
@@ -105,9 +112,10 @@ class TransactionCoordinator:
             self.report(f"a bug: {type(e).__name__}: {e}; please report it")
 
     def stop(self) -> None:
-        """Refuses further requests."""
+        """Refuses further requests, and waits for the markers that are being written."""
         with self._lock:
             self._is_active = False
+            self._has_ended.wait_for(lambda: not self._ending)
 
     # Requests
 
@@ -177,10 +185,21 @@ class TransactionCoordinator:
                 raise TransactionError(answer)
             next_id = self._id_after(known) if bumps else NO_PRODUCER_ID
             now_ms = self.clock.now_ms()
-            ended = self._begin_to_end(
-                known.prepared(is_committed=is_committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms)
+            prepared = known.prepared(
+                is_committed=is_committed, client_version=client_version, next_producer_id=next_id, now_ms=now_ms
             )
-            return ProducerIdAndEpoch(ended.producer_id, ended.producer_epoch)
+            self._states.put(prepared)
+            self._ending.add(transactional_id)
+        lacking = None
+        try:
+            lacking = self._mark(prepared)
+        finally:
+            with self._lock:
+                self._ending.remove(transactional_id)
+                self._has_ended.notify_all()
+                self._end_or_retry(prepared, lacking)
+        ended = prepared.completed(self.clock.now_ms())
+        return ProducerIdAndEpoch(ended.producer_id, ended.producer_epoch)
 
     def all(self) -> tuple[TransactionMetadata, ...]:
         """Every transactional id. Raises TransactionError if it has stopped."""
@@ -243,28 +262,35 @@ class TransactionCoordinator:
 
     def _fence(self, ongoing: TransactionMetadata) -> None:
         """Aborts an open transaction without its producer."""
-        self._begin_to_end(ongoing.fenced(self._id_after(ongoing), self.clock.now_ms()))
-
-    def _begin_to_end(self, prepared: TransactionMetadata) -> TransactionMetadata:
-        """Keeps the outcome, and goes on to the end as far as it can; gives the end."""
+        prepared = ongoing.fenced(self._id_after(ongoing), self.clock.now_ms())
         self._states.put(prepared)
-        if not self._end(prepared):
-            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
-        return prepared.completed(self.clock.now_ms())
+        self._end_or_retry(prepared, self._mark(prepared))
 
-    def _end(self, prepared: TransactionMetadata) -> bool:
-        """Writes the markers that are missing; whether the transaction has ended."""
+    def _end_or_retry(self, prepared: TransactionMetadata, lacking: list[TopicPartition] | None) -> None:
+        """The end, now or as soon as all partitions have their markers."""
+        if not self._end(prepared, lacking):
+            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+
+    def _end(self, prepared: TransactionMetadata, lacking: list[TopicPartition] | None) -> bool:
+        """Keeps which partitions lack their markers, or that the transaction has ended; whether it has."""
+        if lacking is None:
+            return False
+        self._states.transactions[prepared.transactional_id] = left = prepared.lacks(lacking)
+        if lacking:
+            return False
         try:
-            lacking = self._write_markers(prepared)
-            self._states.transactions[prepared.transactional_id] = left = prepared.lacks(lacking)
-            if not lacking:
-                self._states.put(left.completed(self.clock.now_ms()))
+            self._states.put(left.completed(self.clock.now_ms()))
         except TransactionError:
             return False  # it was said why
+        return True
+
+    def _mark(self, prepared: TransactionMetadata) -> list[TopicPartition] | None:
+        """Writes the markers that are missing; the partitions that lack theirs then, None if that is not known."""
+        try:
+            return self._write_markers(prepared)
         except LogError as e:
             self.report(f"the markers of a transaction cannot be written: {e}")
-            return False
-        return not lacking
+            return None
 
     def _write_markers(self, prepared: TransactionMetadata) -> list[TopicPartition]:
         """The partitions that lack their marker then. One that was deleted, or has seen a later epoch, lacks none."""
@@ -280,7 +306,8 @@ class TransactionCoordinator:
 
     def _retry(self) -> None:
         self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
-        if all([self._end(one) for one in self._states.prepared()]):  # noqa: C419  # each is tried
+        left = [one for one in self._states.prepared() if one.transactional_id not in self._ending]
+        if all([self._end(one, self._mark(one)) for one in left]):  # noqa: C419  # each is tried
             self._timers.cancel("markers")
 
     def _abort_timed_out(self, *, first: bool = False) -> None:
