@@ -48,7 +48,7 @@ CONFIG = {
     "internal.segment.bytes": "131072", "retention.ms": "-1", "local.retention.bytes": "65536", "file.delete.delay.ms": "1000",
     "remote.storage.enable": "true",
 }  # fmt: skip
-SETTLED_S_MAX, JOIN_S_MAX = 45, 150
+SETTLED_S_MAX, JOIN_S_MAX, ASKED_TIMES = 45, 150, 5
 TIERED_S_MIN = 30
 """After so many seconds of load some of it is in the archive alone."""
 SHOWN = 5
@@ -150,7 +150,8 @@ def read_back(server: Server, recorder: Recorder, chance: random.Random) -> None
     for group in ("readers", "modern", "app"):
         member = Member(f"final-{group}", server.address, recorder, chance, group=group)
         consumer = consumer_of(server.address, group, COMMITTED)
-        if None in member.told(consumer, [TopicPartition(*place) for place in ALL]):
+        asked = [TopicPartition(*place) for place in ALL]
+        if all(None in member.told(consumer, asked) for _ in range(ASKED_TIMES)):
             server.wrong.append(f"nobody tells the positions of {group}")
         consumer.close()
 
