@@ -14,6 +14,7 @@ from writing_endpoint import WritingEndpoint
 from local_log.engine.memory_records import memory_batches
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.formats.record import Codec
+from tiering.endpoint.apis.configs import ResourceType
 from tiering.endpoint.apis.topic_configs import DYNAMIC_TOPIC
 from tiering.endpoint.protocol.api_keys import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -54,7 +55,6 @@ from tiering.endpoint.protocol.messages.produce import PartitionProduceData, Pro
 
 IDS_SINCE = {PRODUCE.key: 13, DELETE_TOPICS.key: 6}
 _WORDS = ("error_message", "batch_index_error_message", "[order]")
-_TOPIC = 2
 NO_TOPIC = "B" * 21 + "A"
 """An id that no topic has."""
 
@@ -109,9 +109,9 @@ class ComparedWrites:
         names = () if version >= IDS_SINCE[DELETE_TOPICS.key] else (name,)
         self.ask(DELETE_TOPICS, version, DeleteTopicsRequest((state,), names, 30_000))
 
-    def alter(self, name: str, *settings: tuple[str, int, str | None], version: int = 1) -> None:
+    def alter(self, name: str, *settings: tuple[str, int, str | None], version: int = 1, kind: int = ResourceType.TOPIC) -> None:
         """Changes settings of a topic; a broker takes its time to apply them, so they are for what is not appended to."""
-        resource = AlterConfigsResource(_TOPIC, name, tuple(AlterableConfig(*one) for one in settings))
+        resource = AlterConfigsResource(kind, name, tuple(AlterableConfig(*one) for one in settings))
         self.ask(INCREMENTAL_ALTER_CONFIGS, version, IncrementalAlterConfigsRequest((resource,)))
 
     def trim(self, name: str, number: int, offset: int, version: int = 2) -> None:
@@ -284,6 +284,23 @@ def make_topics(both: ComparedWrites) -> list[tuple[str, int]]:
         both.alter(name, ("cleanup.policy", 3, "compact"), ("retention.ms", 1, None))
     numbers = {"w-plain": 2, "w-compacted": 1, "w-small": 2, "w-nowhere": 1}
     return [(name, number) for name, count in numbers.items() for number in range(count + (name == "w-small"))]
+
+
+def alter_groups(both: ComparedWrites) -> None:
+    """Settings of groups: such as there are, and others."""
+    session, interval, assignment = (
+        f"consumer.{one}.ms" for one in ("session.timeout", "heartbeat.interval", "assignment.interval")
+    )
+    for group in ("w-group", ""):
+        for text in ("50000", "45000", "44999", "60000", "60001", "soon", "", "-1", None):
+            both.alter(group, (session, 0, text), kind=ResourceType.GROUP)
+        for text in ("5000", "4999", "15000", "15001"):
+            both.alter(group, (interval, 0, text), kind=ResourceType.GROUP)
+        for text in ("0", "-1", "15000", "15001"):
+            both.alter(group, (assignment, 0, text), kind=ResourceType.GROUP)
+        for operation, text in ((1, None), (2, "50000"), (3, "50000"), (9, "50000")):
+            both.alter(group, (session, operation, text), ("no.such", 1, None), kind=ResourceType.GROUP)
+        both.alter(group, ("no.such", 0, "1"), kind=ResourceType.GROUP)
 
 
 def reassign(both: ComparedWrites, data: Path) -> None:

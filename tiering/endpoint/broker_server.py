@@ -22,6 +22,7 @@ from tiering.endpoint.authorization.opening import open_acls
 from tiering.endpoint.brokers.live_brokers import Broker
 from tiering.endpoint.brokers.opening import open_brokers
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.ending import left_behind, pools
@@ -147,7 +148,8 @@ def broker_server(  # what it opens, in order, reads best in one place
         reads = Reads(shared=SharedReads(WindowCache(cache_bytes, tiers.reading.ahead.pool, window_bytes_for(cache_bytes))))
         topics = len(logs.names())
         listener = _listening(config)
-        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs))
+        configs = GroupConfigs(settings) if local_tier is None else GroupConfigs.of(settings, local_tier)
+        groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs), configs)
         groups.load()
         me = Broker(settings[NODE_ID], *(config.advertised or (config.host, listener.getsockname()[1])))
         lifecycle = open_brokers(me, config.listed, config.archive_url if config.register else None, reports)

@@ -22,6 +22,7 @@ from tiering.endpoint.config_def import (
     text_of_provider,
     url,
 )
+from tiering.endpoint.consumer_group_settings import CONSUMER_GROUP_SETTINGS
 
 SOCKET_REQUEST_MAX_BYTES: Final = int_setting(
     "socket.request.max.bytes", 100 << 20, 1, "The largest request; the connection of a larger one is closed."
@@ -82,29 +83,6 @@ GROUP_INITIAL_REBALANCE_DELAY: Final = int_setting(
     "group.initial.rebalance.delay.ms", 3_000, 0, "How long the first rebalance of an empty group waits for more members."
 )
 GROUP_MAX_SIZE: Final = int_setting("group.max.size", INT32_MAX, 1, "Members of a group.")
-CONSUMER_GROUP_SESSION_TIMEOUT: Final = int_setting(
-    "group.consumer.session.timeout.ms", 45_000, 1, "How long a member of a consumer group may be silent."
-)
-CONSUMER_GROUP_HEARTBEAT_INTERVAL: Final = int_setting(
-    "group.consumer.heartbeat.interval.ms", 5_000, 1, "How often members of consumer groups are to be heard of."
-)
-CONSUMER_GROUP_MAX_SIZE: Final = int_setting("group.consumer.max.size", INT32_MAX, 1, "Members of a consumer group.")
-CONSUMER_GROUP_ASSIGNORS: Final = Setting(
-    "group.consumer.assignors",
-    ConfigType.LIST,
-    ("uniform", "range"),
-    names_of("uniform", "range"),
-    "Who assigns partitions in consumer groups; the first one does where members name none.",
-)
-CONSUMER_GROUP_ASSIGNMENT_INTERVAL: Final = int_setting(
-    "group.consumer.assignment.interval.ms", 1_000, 0, "Partitions of a consumer group are not assigned anew more often."
-)
-CONSUMER_GROUP_REGEX_REFRESH: Final = int_setting(
-    "group.consumer.regex.refresh.interval.ms",
-    600_000,
-    10_000,
-    "How often the topics are looked for that match regular expressions of consumer groups, besides when there are new ones.",
-)
 ENDPOINT_GROUPS_MAX_BYTES: Final = long_setting(
     "endpoint.groups.max.bytes",
     128 << 20,
@@ -318,12 +296,7 @@ _ALL: Final = (
     GROUP_MAX_SESSION_TIMEOUT,
     GROUP_INITIAL_REBALANCE_DELAY,
     GROUP_MAX_SIZE,
-    CONSUMER_GROUP_SESSION_TIMEOUT,
-    CONSUMER_GROUP_HEARTBEAT_INTERVAL,
-    CONSUMER_GROUP_MAX_SIZE,
-    CONSUMER_GROUP_ASSIGNORS,
-    CONSUMER_GROUP_ASSIGNMENT_INTERVAL,
-    CONSUMER_GROUP_REGEX_REFRESH,
+    *CONSUMER_GROUP_SETTINGS,
     ENDPOINT_GROUPS_MAX_BYTES,
     OFFSET_METADATA_MAX,
     OFFSETS_RETENTION,

@@ -15,7 +15,7 @@ from compared_headers import compare_headers
 from compared_requests import EACH, compare_any, compare_frames, compare_lives, for_any, known
 from compared_security import compare_acls, compare_as_user, compare_logins
 from compared_transactions import ComparedTransactions
-from compared_writes import AnyRecords, ComparedWrites, make_topics, reassign, remove_topics
+from compared_writes import AnyRecords, ComparedWrites, alter_groups, make_topics, reassign, remove_topics
 from consumer_lives import consumer_lives
 from kafka_judge import oracle
 from known_differences import KNOWN_DIFFERENCES, KnownDifference
@@ -217,6 +217,7 @@ def test_what_is_written_is_answered_and_kept_as_by_a_broker(world: World) -> No
         if name in both.endpoint.tier.topics() and number in both.endpoint.tier.topics()[name].partitions:
             theirs, ours = both.logs(name, number)
             assert ours == theirs, (name, number)
+    alter_groups(both)
     reassign(both, world.folder.parent / "data")
     remove_topics(both)
     assert both.found == []

@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs (Kafka's ConfigAdminManager and ConfigurationControlManager), of topics alone."""
+"""AlterConfigs and IncrementalAlterConfigs (Kafka's ConfigAdminManager and ConfigurationControlManager), of topics and groups."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from tiering.endpoint.apis.context import Context, unknown_topic
 from tiering.endpoint.apis.own_logs import config_with, own_tier, refusal_code
 from tiering.endpoint.apis.topic_configs import is_list, topic_configs
 from tiering.endpoint.authorization.acls import CLUSTER_NAME, Operation, ResourceType
+from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -26,8 +27,10 @@ from tiering.endpoint.request_context import RequestContext
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _Problem = tuple[ErrorCode, str]
 _Own = Mapping[str, str]
-_Changed = Callable[[Any, _Own, Context], "dict[str, str] | _Problem"]
-"""The settings that a topic is to have of its own, of a resource of the request and what it has now."""
+_Words = Callable[[str], "list[str] | None"]
+"""The values that a setting has now; None for one that has a single value."""
+_Changed = Callable[[Any, _Own, _Words], "dict[str, str] | _Problem"]
+"""The settings that a topic or group is to have of its own, of a resource of the request and what it has now."""
 _FAILED: Final = {
     ConfigResourceType.TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ConfigResourceType.GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -58,8 +61,8 @@ def _altered(
     def altered(one: Any) -> AlterConfigsResourceResponse:
         problem = _problem(one, times[one.resource_type, one.resource_name])
         problem = problem or _refusal(one, request_context, context)
-        if problem is None and one.resource_type == ConfigResourceType.TOPIC:
-            problem = _of_topic(one, context, changed, validate_only=request.validate_only)
+        if problem is None and one.resource_type in _CHANGED:
+            problem = _CHANGED[one.resource_type](one, context, changed, validate_only=request.validate_only)
         code, message = problem or (ErrorCode.NONE, None)
         return AlterConfigsResourceResponse(code, message, one.resource_type, one.resource_name)
 
@@ -85,9 +88,10 @@ def _refusal(one: Any, request_context: RequestContext, context: Context) -> _Pr
     name = CLUSTER_NAME if of is ResourceType.CLUSTER else one.resource_name
     if not is_authorized(context, request_context, Operation.ALTER_CONFIGS, of, name):
         return code, NOT_AUTHORIZED
-    if one.resource_type == ConfigResourceType.TOPIC or _takes_back(one, context):
+    if one.resource_type in _CHANGED or _takes_back(one, context):
         return None
-    return ErrorCode.INVALID_REQUEST, "the settings of topics can be changed; those of a broker are given when it is started"
+    told = "the settings of topics and groups can be changed; those of a broker are given when it is started"
+    return ErrorCode.INVALID_REQUEST, told
 
 
 def _takes_back(one: Any, context: Context) -> bool:
@@ -100,7 +104,7 @@ def _of_topic(one: Any, context: Context, changed: _Changed, *, validate_only: b
     tier, name = own_tier(context), one.resource_name
     topic = tier.topics().get(name)
     before = topic.config if topic is not None else {}
-    after = changed(one, before, context)
+    after = changed(one, before, lambda setting: _words(name, setting, before, context))
     if isinstance(after, tuple):
         return after
     if not name:
@@ -116,11 +120,28 @@ def _of_topic(one: Any, context: Context, changed: _Changed, *, validate_only: b
     return None
 
 
-def _replaced(one: Any, before: _Own, context: Context) -> dict[str, str] | _Problem:
+def _of_group(one: Any, context: Context, changed: _Changed, *, validate_only: bool) -> _Problem | None:
+    configs, name = context.groups.configs, one.resource_name
+    after = changed(one, configs.own(name), lambda setting: None)
+    if isinstance(after, tuple):
+        return after
+    try:
+        configs.check(name, after) if validate_only else configs.change(name, after)
+    except GroupError as e:
+        return e.code, e.message or ""
+    except LogError as e:
+        return refusal_code(e, f"the settings of group {name} are not changed", context), str(e)
+    return None
+
+
+_CHANGED: Final = {ConfigResourceType.TOPIC: _of_topic, ConfigResourceType.GROUP: _of_group}
+
+
+def _replaced(one: Any, before: _Own, words: _Words) -> dict[str, str] | _Problem:
     return {setting.name: setting.value for setting in one.configs}
 
 
-def _changed(one: Any, before: _Own, context: Context) -> dict[str, str] | _Problem:
+def _changed(one: Any, before: _Own, words: _Words) -> dict[str, str] | _Problem:
     after = dict(before)
     for setting in one.configs:
         operation, name = setting.config_operation, setting.name
@@ -129,17 +150,18 @@ def _changed(one: Any, before: _Own, context: Context) -> dict[str, str] | _Prob
         elif operation == _DELETE:
             after.pop(name, None)
         elif operation in (_APPEND, _SUBTRACT):
-            if not is_list(name):
+            known, given = words(name), setting.value.split(",")
+            if known is None:
                 return ErrorCode.INVALID_CONFIG, f"{name} has one value: set it"
-            words = _words(one.resource_name, name, before, context)
-            given = setting.value.split(",")
-            kept = [*dict.fromkeys([*words, *given])] if operation == _APPEND else [w for w in words if w not in given]
+            kept = [*dict.fromkeys([*known, *given])] if operation == _APPEND else [w for w in known if w not in given]
             after[name] = ",".join(kept)
         else:
             return ErrorCode.INVALID_REQUEST, f"there is no operation {operation}"
     return after
 
 
-def _words(topic: str, name: str, before: _Own, context: Context) -> list[str]:
+def _words(topic: str, name: str, before: _Own, context: Context) -> list[str] | None:
+    if not is_list(name):
+        return None
     known = {one.name: one.value for one in topic_configs(topic, before, own_tier(context))}
     return [word for word in known[name].split(",") if word]

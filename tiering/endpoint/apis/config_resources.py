@@ -22,7 +22,7 @@ _OF_CLIENT_METRICS: Final = frozenset({ConfigResourceType.CLIENT_METRICS})
 def list_config_resources(
     request: ListConfigResourcesRequest, request_context: RequestContext, context: Context
 ) -> ListConfigResourcesResponse:
-    """Topics, and brokers twice: for their settings and for their loggers. Metrics of clients there are none."""
+    """Topics, groups with settings of their own, and brokers twice: also for their loggers. Metrics of clients there are none."""
     if not is_authorized(context, request_context, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     known = frozenset(ConfigResourceType) if request_context.version >= _TYPES_SINCE else _OF_CLIENT_METRICS
@@ -30,7 +30,11 @@ def list_config_resources(
     if wanted - known:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     brokers = [str(one.node_id) for one in context.cluster.live.brokers]
-    named = {ConfigResourceType.BROKER_LOGGER: brokers, ConfigResourceType.BROKER: brokers}
+    named = {
+        ConfigResourceType.GROUP: list(context.groups.configs.groups()),
+        ConfigResourceType.BROKER_LOGGER: brokers,
+        ConfigResourceType.BROKER: brokers,
+    }
     if ConfigResourceType.TOPIC in wanted:
         named[ConfigResourceType.TOPIC] = sorted(topic_names(context))
     found = (ConfigResource(name, kind) for kind, names in named.items() if kind in wanted for name in names)

@@ -1,12 +1,14 @@
 """DescribeConfigs: the settings of this broker, and of topics in log directories of its own. Others know those of the rest."""
 
 from collections.abc import Container
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
 from tiering.endpoint.apis.context import Context, unknown_topic
-from tiering.endpoint.apis.topic_configs import DYNAMIC_TOPIC, TopicConfig, topic_configs
+from tiering.endpoint.apis.topic_configs import DYNAMIC_GROUP, DYNAMIC_TOPIC, TopicConfig, topic_configs
 from tiering.endpoint.config_def import Setting
+from tiering.endpoint.coordinator.group_configs import GROUP_SETTINGS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -64,6 +66,8 @@ def _described(
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
     if kind == ResourceType.TOPIC:
         configs = _of_topic(resource, request, context)
+    if kind == ResourceType.GROUP:
+        configs = _of_group(resource, request, context)
     if kind == ResourceType.BROKER and name:  # without a name: what is set for all brokers at run time
         wanted = set(resource.configuration_keys or SETTINGS)
         configs = tuple(_setting(one, request, context) for key, one in SETTINGS.items() if key in wanted)
@@ -95,6 +99,28 @@ def _of_log(one: TopicConfig, request: DescribeConfigsRequest) -> DescribeConfig
     return DescribeConfigsResourceResult(
         one.name, one.value, config_source=one.source, synonyms=synonyms if request.include_synonyms else (), config_type=one.type
     )
+
+
+def _of_group(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """The settings that count for a group: its own before those of the broker."""
+    own, wanted = context.groups.configs.own(resource.resource_name), resource.configuration_keys or GROUP_SETTINGS
+    found = []
+    for name in filter(wanted.__contains__, GROUP_SETTINGS):
+        of_broker = _setting(GROUP_SETTINGS[name].of_broker, replace(request, include_synonyms=True), context)
+        source = DYNAMIC_GROUP if name in own else of_broker.config_source
+        synonyms = (*((DescribeConfigsSynonym(name, own[name], source),) if name in own else ()), *of_broker.synonyms)
+        one = replace(
+            of_broker,
+            name=name,
+            value=own.get(name, of_broker.value),
+            read_only=False,
+            config_source=source,
+            synonyms=synonyms if request.include_synonyms else (),
+        )
+        found.append(one)
+    return tuple(found)
 
 
 def _refused(resource: DescribeConfigsResource, reason: str) -> DescribeConfigsResult:

@@ -19,7 +19,7 @@ _INTS: Final = frozenset(
         *("compression.gzip.level", "compression.lz4.level", "compression.zstd.level"),
     }
 )
-DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT = 1, 4, 5
+DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT, DYNAMIC_GROUP = 1, 4, 5, 8
 """Kafka's ConfigSource."""
 
 

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from local_log.errors import Invalid
-from tiering.endpoint.settings import (
+from tiering.endpoint.consumer_group_settings import (
     CONSUMER_GROUP_ASSIGNMENT_INTERVAL,
     CONSUMER_GROUP_ASSIGNORS,
     CONSUMER_GROUP_HEARTBEAT_INTERVAL,
     CONSUMER_GROUP_MAX_SIZE,
     CONSUMER_GROUP_REGEX_REFRESH,
     CONSUMER_GROUP_SESSION_TIMEOUT,
+)
+from tiering.endpoint.settings import (
     ENDPOINT_GROUPS_MAX_BYTES,
     GROUP_INITIAL_REBALANCE_DELAY,
     GROUP_MAX_SESSION_TIMEOUT,

@@ -17,6 +17,7 @@ from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_memory import (
     MEMBER_BYTES,
     OFFSET_BYTES,
@@ -90,6 +91,8 @@ class GroupCoordinator:
     report: Callable[[str], object]
     topics: Topics = field(default_factory=NoTopics)
     """Those that consumer groups subscribe."""
+    configs: GroupConfigs = field(default_factory=GroupConfigs)
+    """What single groups have of their own."""
     _groups: GroupMetadataManager = field(init=False)
     _offsets: OffsetMetadataManager = field(init=False)
     _rebalancing: Rebalancing = field(init=False)
@@ -107,7 +110,7 @@ class GroupCoordinator:
         self._offsets = OffsetMetadataManager(self.config, journal, self._groups, topics=self.topics)
         timers, consumers = self._rebalancing.timers, self._groups.consumers
         now_ms, new_id = self.clock.now_ms, self.ids.new_id
-        self._heartbeats = Heartbeats(self.config, journal, timers, self.topics, now_ms, new_id, consumers)
+        self._heartbeats = Heartbeats(self.config, journal, timers, self.topics, now_ms, new_id, consumers, self.configs)
         self._memory = GroupMemory(self.config.groups_bytes_max, self._counted, self.clock)
         self._schedule_expiry()
 

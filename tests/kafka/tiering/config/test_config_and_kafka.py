@@ -82,6 +82,9 @@ ENDPOINT_WIDER = {
     "connections.max.idle.ms": "Kafka wants it above connection.failed.authentication.delay.ms",
     "group.consumer.heartbeat.interval.ms": "Kafka wants it between its bounds for groups that have one of their own",
     "group.consumer.session.timeout.ms": "as above",
+    "group.consumer.max.assignment.interval.ms": "Kafka wants its own value within these bounds, too",
+    "group.consumer.max.heartbeat.interval.ms": "as above",
+    "group.consumer.max.session.timeout.ms": "as above",
     "max.connections.per.ip": "Kafka takes 0 only with overrides",
     "queued.max.request.bytes": "Kafka wants it at or above socket.request.max.bytes",
 }

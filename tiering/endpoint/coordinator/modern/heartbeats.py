@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_configs import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.modern.assignors.assignors import ASSIGNORS
@@ -64,6 +65,8 @@ class Heartbeats:
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
     groups: dict[str, ConsumerGroup] = field(default_factory=dict)
+    configs: GroupConfigs = field(default_factory=GroupConfigs)
+    """What groups have of their own."""
 
     def hear(self, request: ConsumerGroupHeartbeatRequest, client: Client, before: Iterable[Record] = ()) -> Heard:
         """A member joins or is heard of. `before` are records that make room for a new group. Raises GroupError."""
@@ -131,7 +134,8 @@ class Heartbeats:
 
     def _assign(self, changes: Changes, now_ms: int) -> None:
         """The target assignment of a new epoch, unless the last one is too recent."""
-        group, interval_ms = changes.group, self.config.consumer_group_assignment_interval_ms
+        group, default_ms = changes.group, self.config.consumer_group_assignment_interval_ms
+        interval_ms = self.configs.get(group.group_id, ASSIGNMENT_INTERVAL, default_ms)
         is_early = group.assigned_ms and interval_ms and now_ms < group.assigned_ms + interval_ms
         if group.assignment_epoch < group.epoch and not is_early:
             assign_targets(changes, ASSIGNORS[self.assignor(group)], self.topics, now_ms)
@@ -219,13 +223,16 @@ class Heartbeats:
         return ConsumerGroupHeartbeatResponse(
             member_id=after.member_id,
             member_epoch=after.epoch,
-            heartbeat_interval_ms=self.config.consumer_group_heartbeat_interval_ms,
+            heartbeat_interval_ms=self.configs.get(
+                request.group_id, HEARTBEAT_INTERVAL, self.config.consumer_group_heartbeat_interval_ms
+            ),
             assignment=assignment,
         )
 
     def expect_heartbeat(self, group_id: str, member_id: str) -> None:
         """A member that is not heard of any more is removed."""
-        at_ms = self.now_ms() + self.config.consumer_group_session_timeout_ms
+        timeout_ms = self.configs.get(group_id, SESSION_TIMEOUT, self.config.consumer_group_session_timeout_ms)
+        at_ms = self.now_ms() + timeout_ms
         self.timers.schedule(("session", group_id, member_id), at_ms, lambda: self._expire(group_id, member_id))
 
     def expect_revocation(self, group_id: str, member: ConsumerGroupMember) -> None:

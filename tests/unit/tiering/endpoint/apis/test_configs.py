@@ -57,7 +57,7 @@ def test_topics_have_no_settings_here(endpoint: Endpoint) -> None:
 
 
 def test_other_brokers_and_other_things_have_none(endpoint: Endpoint) -> None:
-    for kind, name in ((ResourceType.BROKER, ""), (ResourceType.BROKER_LOGGER, "1"), (ResourceType.GROUP, "readers")):
+    for kind, name in ((ResourceType.BROKER, ""), (ResourceType.BROKER_LOGGER, "1"), (ResourceType.CLIENT_METRICS, "all")):
         assert described(endpoint, kind, name) == DescribeConfigsResult(resource_type=kind, resource_name=name)
     for kind, name in ((ResourceType.BROKER_LOGGER, ""), (ResourceType.BROKER_LOGGER, "2"), (ResourceType.GROUP, "")):
         assert described(endpoint, kind, name).error_code == ErrorCode.INVALID_REQUEST
