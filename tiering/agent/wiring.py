@@ -191,14 +191,15 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
 
 
 def _refuse_unmounted(dirs: Sequence[LogDir], memory: MemoryFile) -> None:
-    """Raises Unreadable if all directories of our own are empty although the agent has archived partitions of them.
+    """Raises Unreadable if all directories of our own are empty although the agent has seen partitions in them.
 
     Where another directory has the file of topics, the local tier notices that one is empty.
     """
-    archived = sorted(memory.load().archived)
+    archived = memory.load().archived
     if archived and all(is_new(one.disk, one.path) for one in dirs):
+        names = listed(sorted(archived, key=lambda name: (not archived[name].segments, name)))
         raise Unreadable(
-            f"{', '.join(one.path for one in dirs)}: empty, although {listed(archived)} were archived from here; mount the disk, "
+            f"{', '.join(one.path for one in dirs)}: empty, although it had logs of {names}; mount the disk, "
             f"or, if it is a new one, create an empty {META_PROPERTIES} there"
         )
 

@@ -27,6 +27,7 @@ from tiering.machine import open_archive_store, writable_disk
 
 if TYPE_CHECKING:
     from remote import archive
+    from remote.manifest.model import Manifest
     from remote.read.context import ReadContext
     from remote.read.log import ArchivedLog
     from remote.segment_bytes import SegmentBytes
@@ -96,8 +97,8 @@ def command(**given: Any) -> Exit | None:
     """Write archived partitions as a log directory, DIR, that a Kafka broker starts on.
 
     Segments, indexes and snapshots are the archived ones, byte for byte and verified; they are rebuilt, at a batch boundary,
-    only if replicas' segments overlap or a limit cuts a segment. An interrupted restore continues when it is run again, and
-    until it is complete, no broker starts on DIR. Other files in DIR are never changed.
+    only if replicas' segments overlap or a limit cuts one. Partitions of which nothing is archived come without records. An
+    interrupted restore continues when it is run again; until it is complete, no broker starts on DIR. Other files in DIR stay.
 
     A broker keeps a partition only if its cluster has a topic with the id in partition.metadata: restore into the original
     cluster, or create the topic in the new one, stop the broker, and pass the new id with --topic-id. Set the topic's
@@ -190,7 +191,21 @@ def _plans(store: "ObjectStore", reading: "ReadContext", options: Options) -> "t
                 plans.append(plan_restore(Entries.of(store, manifest), limit, options.topic_ids))
             except LogError as e:
                 failures.append(e)
+        plans += [plan_restore(Entries.of(store, manifest), None, options.topic_ids) for manifest in _empty(store, topic)]
     return plans, failures
+
+
+def _empty(store: "ObjectStore", topic: "archive.ArchivedTopic") -> "Iterator[Manifest]":
+    """The partitions of an archived topic of which nothing was copied: without them it would have fewer, and keys and groups
+    would be looked for in others."""
+    from remote.archive import partition_paths_of
+    from remote.manifest.losses import has_nothing_for_readers
+    from remote.manifest.store import load_newest
+
+    for path in partition_paths_of(store, topic.name, topic.topic_id) if topic.partitions else ():
+        stored = load_newest(store, path) if path.partition not in topic.partitions else None
+        if stored is not None and has_nothing_for_readers(stored.manifest) and not stored.manifest.is_deleted:
+            yield stored.manifest
 
 
 def _offset_at(log: "ArchivedLog", until_ms: int) -> int | None:

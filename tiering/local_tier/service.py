@@ -144,14 +144,20 @@ class TierService:
         self._thread.start()
 
     def tick(self) -> bool:
-        """Runs what is due, and keeps and reports its problems; False if the tier cannot go on, see `failure`."""
+        """Runs what is due, and keeps and reports its problems; False if the tier cannot go on, see `failure`.
+
+        A LogError there is not reported besides: whoever runs the tier ends with it, and prints it.
+        """
         try:
             problems = self.tier.tick()
         except Exception as e:  # else the thread would end, and the state would still be running
             self.failure = e
             with self._lock:
                 self._status = replace(self._status, state="failed")
-            self._note([str(e) if isinstance(e, LogError) else f"the background tasks of the logs ended: {e!r}"])
+                if isinstance(e, LogError):
+                    self._keep([str(e)])
+            if not isinstance(e, LogError):
+                self._note([f"the background tasks of the logs ended: {e!r}"])
             return False
         self._note(list(map(str, problems)))
         with self._lock:

@@ -45,12 +45,20 @@ class CompactedTopic:
     def of(
         cls, tier: LocalTier, name: str, partitions: int, settings: Mapping[str, str], check_room: ChecksRoom = always
     ) -> "CompactedTopic":
-        """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable."""
-        topic = tier.topics().get(name)
+        """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable.
+
+        One that was found by its folders, as after a restore, has no settings of its own, and gets them.
+        """
+        topic, own = tier.topics().get(name), {"cleanup.policy": "compact", **settings}
         if topic is None:
-            topic = tier.create_topic(name, partitions, {"cleanup.policy": "compact", **settings})
+            topic = tier.create_topic(name, partitions, own)
         if topic.partitions != tuple(range(len(topic.partitions))):
-            raise Invalid(f"{', '.join(tier.directories)} has only some partitions of {name}: bring back the others")
+            raise Invalid(
+                f"{', '.join(tier.directories)} has only some partitions of {name}: bring back the others, or delete the topic "
+                f"(tiering topics delete {name}): it is made anew then, without what is in it"
+            )
+        if not tier.config(name).compact:
+            tier.alter_configs(name, own)
         return cls(tier, name, len(topic.partitions), check_room)
 
     def append(

@@ -198,7 +198,7 @@ def test_a_failing_disk_is_told_and_ends_the_service(world: OwnWorld) -> None:
     assert world.service.failure is not None
     assert str(failure.cause) in str(world.service.failure)
     assert world.service.status().state == "failed"
-    assert len(world.said) == 1
+    assert (world.said, world.service.status().problems) == ([], (str(world.service.failure),)), "whoever runs it prints it"
 
 
 def test_an_unexpected_exception_of_a_background_task_is_told_and_ends_the_service(

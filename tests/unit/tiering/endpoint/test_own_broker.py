@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
 from hand_made import batch, record
 
 from local_log.errors import Invalid, Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsDisk
 from tiering.agent.own_dirs import own_dirs
+from tiering.cli import main
 from tiering.config.load import load_config
 from tiering.endpoint.broker_server import BrokerServerConfig, broker_server
 from tiering.endpoint.request_context import SecurityProtocol
@@ -21,17 +24,18 @@ from tiering.endpoint.settings import read_settings
 from tiering.local_tier.local_tier import LocalTier
 
 ORDERS = TopicPartition("orders", 0)
-QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1")
+QUICK = ("group.initial.rebalance.delay.ms=0",)
 
 
 @contextmanager
-def broker(folder: Path, *overrides: str) -> Iterator[tuple[str, LocalTier]]:
+def broker(folder: Path, *overrides: str, partitions: int = 1) -> Iterator[tuple[str, LocalTier]]:
     """Its address and its logs; what it says of problems fails the test."""
     said = list[str]()
     own = (f"log.dirs={folder}", "own.log.dirs=true", "log.initial.task.delay.ms=0", *overrides)
     whole = load_config(None, {}, OsDisk(), own)
     url = whole.settings.archive_url
-    config = BrokerServerConfig(read_settings(QUICK), SecurityProtocol.PLAINTEXT, "127.0.0.1", 0, archive_url=url)
+    settings = read_settings((*QUICK, f"offsets.topic.num.partitions={partitions}"))
+    config = BrokerServerConfig(settings, SecurityProtocol.PLAINTEXT, "127.0.0.1", 0, archive_url=url)
     with own_dirs(whole, {}, said.append) as dirs, broker_server(config, said.append, dirs.tier) as server:
         serving = threading.Thread(target=server.serve)
         serving.start()
@@ -63,6 +67,14 @@ def consumer(address: str) -> Iterator[Consumer]:
     reads.subscribe(["orders"])
     yield reads
     reads.close()
+
+
+@contextmanager
+def without_members(address: str) -> Iterator[Consumer]:
+    """Commits and asks for positions of the group, and is no member of it."""
+    positions = Consumer({"bootstrap.servers": address, "group.id": "readers"})
+    yield positions
+    positions.close()
 
 
 def taken(reads: Consumer, count: int) -> list[str]:
@@ -112,6 +124,35 @@ def test_what_has_left_the_disk_is_read_from_the_archive_that_the_same_process_f
             assert taken(reads, 20) == values
 
 
+def test_after_a_lost_disk_a_restored_directory_has_all_partitions_and_the_positions_of_groups(tmp_path: Path) -> None:
+    archive = f"archive.url={tmp_path}/archive"
+    overrides = (archive, f"agent.state.dir={tmp_path}/state", "remote.log.manager.task.interval.ms=20")
+    groups = tmp_path / "archive" / "__consumer_offsets"
+    with broker(tmp_path / "data", *overrides, partitions=3) as (address, tier):
+        tier.create_topic("orders", config={"internal.segment.bytes": "100"})
+        tier.alter_configs("__consumer_offsets", {"internal.segment.bytes": "1000"})
+        appended(tier, "a", "b", "c")
+        with without_members(address) as group:
+            for _ in range(30):  # the last ones roll the segments that have the first
+                group.commit(offsets=[Position("orders", 0, 2)], asynchronous=False)
+        for _ in range(2_000):  # until the archive has seen all partitions, and has the position and both records
+            segments = (list(groups.parent.glob(f"{name}/segments/*.log")) for name in ("orders/*/0", "__consumer_offsets/*/*"))
+            if min(map(len, segments)) >= 2 and len(list(groups.glob("*/*/manifest"))) == 3:
+                break
+            time.sleep(0.01)
+    restored = CliRunner().invoke(main, ["restore", "--archive", f"{tmp_path}/archive", "--to", f"{tmp_path}/new"])
+    assert restored.exit_code == 0, restored.output
+    with broker(tmp_path / "new", archive, f"agent.state.dir={tmp_path}/other") as (address, tier):
+        assert {name: topic.partitions for name, topic in tier.topics().items()} == {
+            "orders": (0,),
+            "__consumer_offsets": (0, 1, 2),
+            "__transaction_state": tuple(range(50)),
+        }
+        assert tier.config("__consumer_offsets").compact
+        with without_members(address) as group:
+            assert [one.offset for one in group.committed([Position("orders", 0)], 30)] == [2]
+
+
 def test_an_endpoint_whose_disks_fail_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: LocalTier) -> None:
         raise Unreadable("every log directory is offline")
@@ -123,4 +164,5 @@ def test_an_endpoint_whose_disks_fail_ends_and_says_why(tmp_path: Path, monkeypa
     with own_dirs(whole, {}, said.append) as dirs, broker_server(config, said.append, dirs.tier) as server:
         dirs.run_in_background(server.stop)
         server.serve()
-    assert (str(dirs.failure), said) == ("every log directory is offline", ["every log directory is offline"])
+    assert (str(dirs.failure), said) == ("every log directory is offline", [])
+    assert dirs.service.status().problems == ("every log directory is offline",)

@@ -1,6 +1,7 @@
 """A directory of ours that is empty since its disk is not mounted is offline, and nothing is written there."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,8 +107,9 @@ def test_an_agent_that_has_archived_logs_of_its_only_directory_does_not_start_on
     config = load_config(None, {}, OsWritableDisk(), [f"{name}={text}" for name, text in given.items()])
     build(config, {}, print)
     memory = memory_file(config, {})
-    memory.save(type(memory.load())(archived={"orders-0": NOTHING}))
-    with pytest.raises(Unreadable, match=r"logs: empty, although orders-0 were archived from here; mount the disk"):
+    archived = {"__consumer_offsets-0": NOTHING, "orders-0": replace(NOTHING, segments=1)}
+    memory.save(type(memory.load())(archived=archived))
+    with pytest.raises(Unreadable, match=r"logs: empty, although it had logs of orders-0, __consumer_offsets-0; mount the disk"):
         build(config, {}, print)
     (logs / "meta.properties").touch()
     build(config, {}, print)
