@@ -40,8 +40,8 @@ class MemoryFile:
 
     @classmethod
     def of(cls, disk: WritableDisk, folder: str, log_dirs: Sequence[str], archive: str) -> "MemoryFile":
-        """That of the agent of these log directories and this archive."""
-        digest = sha256("\n".join((*sorted(log_dirs), archive)).encode()).hexdigest()
+        """That of the agent of these log directories and this archive, wherever a relative path is given from."""
+        digest = sha256("\n".join((*sorted(map(disk.real_path, log_dirs)), archive)).encode()).hexdigest()
         return cls(disk, folder, f"agent-{digest[:16]}.json")
 
     def load(self) -> Memory:

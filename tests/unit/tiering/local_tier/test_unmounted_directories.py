@@ -113,3 +113,13 @@ def test_an_agent_that_has_archived_logs_of_its_only_directory_does_not_start_on
         build(config, {}, print)
     (logs / "meta.properties").touch()
     build(config, {}, print)
+
+
+def test_an_agent_remembers_directories_by_their_real_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        config = load_config(None, {}, OsWritableDisk(), ["log.dirs=data", "own.log.dirs=true", "archive.url=archive"])
+        names.append(memory_file(config, {"HOME": "/home"}).name)
+    assert len({*names}) == 2
