@@ -14,7 +14,9 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from local_log.batch_file import BatchFile
 from local_log.checked_spans import Borders, Span, Spans, borders_of
@@ -34,8 +36,9 @@ BATCHES_MAX: Final = 1 << 20
 """Whose borders are known, of all files together, 24 bytes each. Beyond, those of a file that waits longest for a reader are
 forgotten, and read again where a range begins or ends."""
 _tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch makes them
-_SEAL_BYTES: Final = 21
+SEAL_BYTES: Final = 21
 """Of a batch's header up to its checksum, in every magic."""
+_NO_STATE: Final = FileState(-1, -1, -1, -1)
 
 
 class Located(NamedTuple):
@@ -157,6 +160,21 @@ class CheckedFiles:
         finally:
             if kept.bordered != kept.counted[1]:
                 self._count(key, kept)
+            kept.lock.release()
+
+    def checked(self, file: BatchFile) -> tuple[FileState, Any] | None:
+        """The spans of a file that are checked, as an array with a row for each field of `Span`, and its state.
+
+        None if there are none, or another thread would have to be waited for. Raises Unreadable.
+        """
+        state = file.opened.state()
+        kept = self._files.get(state[:2])
+        if kept is None or not kept.lock.acquire(blocking=False):
+            return None
+        try:
+            is_known = kept.state == state and len(kept.spans)
+            return (state, np.array([np.frombuffer(column, np.int64) for column in kept.spans.columns])) if is_known else None
+        finally:
             kept.lock.release()
 
     def _kept(self, key: tuple[int, int]) -> _File:
@@ -320,7 +338,7 @@ class _Look:
             return None
         *others, last = borders_of(batches, position).spans(position, SPAN_BYTES)
         if is_last:
-            self.kept.seal = bytes(buffer[last.last - position :][:_SEAL_BYTES])
+            self.kept.seal = bytes(buffer[last.last - position :][:SEAL_BYTES])
         for found in (*others, last):
             before = self.spans.span(at - 1) if at and not alone else None
             if before is not None and self._is_joined(before, found, buffer):
@@ -349,6 +367,11 @@ class _Look:
             window = size  # one batch is larger
 
 
+def sealed_range(opened: OpenedFile, position: int, size: int, last: int, seal: bytes) -> FileRange:
+    """A range whose last batch began at `last` and had this seal when it was found; without a seal it is taken as changed."""
+    return FileRange(opened, position, size, _SEALS, _Seen(opened, _NO_STATE, last, seal))
+
+
 def _right_ones(buffer: Buffer) -> Batches:
     """The whole batches up to the first damaged one. Raises Corrupt if that is the first."""
     try:
@@ -367,4 +390,4 @@ def _right_ones(buffer: Buffer) -> Batches:
 
 
 def _seal(opened: OpenedFile, position: int) -> bytes:
-    return opened.read(position, position + _SEAL_BYTES)
+    return opened.read(position, position + SEAL_BYTES)

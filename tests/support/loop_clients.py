@@ -12,6 +12,11 @@ from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Received, Unsent
+from tiering.endpoint.protocol.api_keys import FETCH
+from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
+from tiering.endpoint.protocol.requests import RequestHeader, write_request
+
+MIXED = "g-mixed"
 
 
 def at_once(endpoint: Endpoint) -> Context:
@@ -99,3 +104,31 @@ def frame_from(of: socket.socket) -> bytes:
         assert more, "the connection was closed"
         data += more
     return bytes(data)
+
+
+def fetch(
+    endpoint: Endpoint, offset: int = 0, version: int = 11, topic: str = MIXED, correlation_id: int = 99, max_bytes: int = 1
+) -> bytes:
+    one = endpoint.topic(topic, version, FetchPartition(0, fetch_offset=offset, partition_max_bytes=max_bytes))
+    return write_request(RequestHeader(FETCH, version, correlation_id, "test"), FetchRequest(topics=(one,)))[4:]
+
+
+def known(endpoint: Endpoint, loop: FetchLoop, *offsets: int) -> LoopClient:
+    """A client whose fetch of these offsets the loop answers."""
+    client = LoopClient(endpoint, loop)
+    for _ in range(4):
+        for offset in offsets or (0,):
+            client.ask(fetch(endpoint, offset))
+    assert client.event(fetch(endpoint, (offsets or (0,))[0])) is None
+    client.answer()
+    return client
+
+
+class Counted(tuple[int, ...]):
+    def __sub__(self, other: "Counted") -> "Counted":
+        return Counted(a - b for a, b in zip(self, other, strict=True))
+
+
+def counted(endpoint: Endpoint, topic: str) -> Counted:
+    found = endpoint.context.metrics.topics().get(topic)
+    return Counted((found.bytes_out, found.fetches, found.failed_fetches) if found else (0, 0, 0))

@@ -1,7 +1,7 @@
 """Fetches that are answered on the thread of the sockets as they come: by the compiled loop, once it is loaded, or one by one."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -11,12 +11,13 @@ from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import bug
+from tiering.endpoint.apis.repeated_fetches import Answer
 from tiering.endpoint.channel import KafkaChannel
 from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Unsent
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
-from tiering.endpoint.transport import SMALL_BYTES, PlaintextTransport
+from tiering.endpoint.transport import MAPPED_BYTES_MAX, SMALL_BYTES, PlaintextTransport
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class FetchesAtOnce:
         try:
             return None if self.loop is None else ask(self.loop)
         except Exception as e:
-            self.context.report(f"small fetches are answered without the compiled loop from now on: {bug(e)}")
+            self.context.report(f"fetches are answered without the compiled loop from now on: {bug(e)}")
             for channel in list(self._channels.values()):
                 self._leave(channel)
             self.end()
@@ -148,13 +149,18 @@ class FetchesAtOnce:
         if sent == answer.size:
             self.core.answered_at_once(channel.number, int(now_s * 1000))
             self.context.metrics.sent(asked, answered_s, now_s)
-            if self._asked(lambda loop: loop.learn(answer, channel.connection)):
-                channel.unknown = 0
-                self._join(channel)
+            self._learn(channel, answer)
             return True
+        if answer.size > SMALL_BYTES:
+            self._learn(channel, answer)
         channel.asked, channel.answered_s = asked, answered_s
         self._begin(channel, answer.parts, sent)
         return True
+
+    def _learn(self, channel: KafkaChannel, answer: Answer) -> None:
+        if answer.size <= MAPPED_BYTES_MAX and self._asked(lambda loop: loop.learn(answer, channel.connection)):
+            channel.unknown = 0
+            self._join(channel)
 
     def _leave(self, channel: KafkaChannel) -> None:
         if self.events is not None and self.unwatches(channel):
@@ -169,9 +175,9 @@ class FetchesAtOnce:
 
     def _goes_on(self, channel: KafkaChannel, unsent: Unsent) -> None:
         channel.asked, channel.answered_s = unsent.asked, unsent.answered_s
-        self._begin(channel, [unsent.data], unsent.sent)
+        self._begin(channel, unsent.parts, unsent.sent)
 
-    def _begin(self, channel: KafkaChannel, parts: list[Buffer | FileRange], sent: int) -> None:
+    def _begin(self, channel: KafkaChannel, parts: Iterable[Buffer | FileRange], sent: int) -> None:
         """Goes on with an answer of which so many bytes are sent."""
         assert channel.asked is not None
         self.core.begin_at_once(channel.number, channel.asked.size, int(monotonic() * 1000))

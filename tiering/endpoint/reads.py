@@ -5,12 +5,12 @@ What lies in a store, or is encoded, is read through a cache that all consumers 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from local_log.batch_file import BatchFile
 from local_log.checked_files import CheckedFiles
 from local_log.errors import LogError
-from local_log.file_range import FileRange, size_of
+from local_log.file_range import FileRange, FileState, size_of
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
@@ -113,6 +113,10 @@ class Reads:
     def file_at_once(self, log: TieredLog, offset: int) -> BatchFile | None:
         """The file that `read_at_once` reads an offset from, by the same thread; None if it is in none. Raises LogError."""
         return self._recent.batch_file(log, offset)
+
+    def checked_at_once(self, file: BatchFile) -> tuple[FileState, Any] | None:
+        """What was checked of a file: see `CheckedFiles.checked`."""
+        return self._files.checked(file)
 
     def forget_recent(self) -> None:
         """Closes the files that `read_at_once` has left open; to be called every second, by the same thread."""

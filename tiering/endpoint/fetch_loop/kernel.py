@@ -1,8 +1,10 @@
 """The compiled loop: receives requests, finds the batches that they ask for, and sends the answers, without Python.
 
-It knows what `tables` says, and answers only a request that it knows whole, for an offset whose batches it knows. It calls the
-system by the symbols of the C library, which the linker of the compiled code finds in every process on Linux. Positions are
-unsigned, as in all kernels.
+It knows what `tables` says, and answers only a request that it knows whole, for an offset whose batches it knows. Numbers of
+elements are unsigned, as in all kernels.
+
+An answer of up to ANSWER_MAX bytes of batches is read, looked at and sent. A larger one is sent from the mapping of its file,
+where spans say which batches were checked; the file is looked at before and after.
 """
 
 from typing import Any, Final
@@ -10,49 +12,45 @@ from typing import Any, Final
 import numpy as np
 from numba import from_dtype, njit, types
 
+from local_log.checked_files import SEAL_BYTES
+from tiering.endpoint.fetch_loop import libc
+from tiering.endpoint.fetch_loop.big_endian import int64, put_uint32, put_uvarint, uint32
 from tiering.endpoint.fetch_loop.tables import (
     ANSWER,
     ANSWER_MAX,
     ANSWERS_MAX,
     BATCH,
+    CHANGED,
     CHANNEL,
     CHANNELS_MAX,
     EVENT_BYTES,
     EVENT_DATA_AT,
     FILE,
     FILES_MAX,
+    MAPPED_MAX,
+    NO_FILE,
     NO_GROUP,
     NOTHING,
     READY_MAX,
     RECEIVED,
     RECEIVED_MAX,
     REQUEST,
+    SEAL_AT,
+    SENDS_MAX,
+    SPAN,
     STATE,
+    STRUCTS_MAX,
     UNSENT,
 )
 
 _UNKNOWN: Final = -1
 
-_int, _long, _size, _ssize = types.int32, types.int64, types.uintp, types.intp
-
-
-def _of_libc(name: str, *signature: Any) -> Any:
-    return types.ExternalFunction(name, signature[-1](*signature[:-1]))
-
-
-_recv = _of_libc("recv", _int, _size, _size, _int, _ssize)
-_send = _of_libc("send", _int, _size, _size, _int, _ssize)
-_pread = _of_libc("pread", _int, _size, _size, _long, _ssize)
-_epoll_wait = _of_libc("epoll_wait", _int, _size, _int, _int, _int)
-_clock_gettime = _of_libc("clock_gettime", _int, _size, _int)
-_memcmp = _of_libc("memcmp", _size, _size, _size, _int)
-_memcpy = _of_libc("memcpy", _size, _size, _size, _size)
-_MONOTONIC, _NOW = np.int32(1), np.int32(0)
-_DONTWAIT, _NOSIGNAL = np.int32(0x40), np.int32(0x4000)
-
-_0, _1, _2, _3, _4, _7, _8, _12, _127 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 7, 8, 12, 127))
-_16, _24, _128 = (np.uint64(n) for n in (16, 24, 128))
+_0, _1, _2, _3, _4, _8, _12, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 12, 16, 24))
+_LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _HEADER_BYTES = (np.uint64(n) for n in (8, 16, 23, 27))
+_SEAL_AT, _SEAL_BYTES = np.uint64(SEAL_AT), np.uint64(SEAL_BYTES)
 _CORRELATION_ID_AT, _CRC_AT = _8, np.uint64(17)
+_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _EMPTY = (np.uint64(n) for n in (5, 14, 32, 40, STRUCTS_MAX - 1))
+"""Where in `Tables.structs` something is."""
 _EVENT_BYTES, _EVENT_DATA_AT = np.uint64(EVENT_BYTES), np.uint64(EVENT_DATA_AT)
 _CHANNELS_MAX, _RECEIVED_MAX = np.uint64(CHANNELS_MAX), np.uint64(RECEIVED_MAX)
 
@@ -70,44 +68,20 @@ SIGNATURE: Final = types.UniTuple(types.int64, 4)(
     _frames,
     _rows(FILE),
     _rows(BATCH, 2),
+    _rows(SPAN, 2),
     _rows(ANSWER),
     _bytes,
     _bytes,
     _bytes,
+    _bytes,
+    types.Array(types.int64, 1, "C"),
 )
 """Of `answer_ready`, in the order of `Tables.arguments`."""
 
 
 @njit(boundscheck=False)
-def _uint32(data: Any, at: Any) -> Any:
-    high = (np.uint64(data[at]) << _24) | (np.uint64(data[at + _1]) << _16)
-    return high | (np.uint64(data[at + _2]) << _8) | np.uint64(data[at + _3])
-
-
-@njit(boundscheck=False)
-def _int64(data: Any, at: Any) -> Any:
-    return np.int64((_uint32(data, at) << np.uint64(32)) | _uint32(data, at + _4))
-
-
-@njit(boundscheck=False)
-def _put_uint32(data: Any, at: Any, value: Any) -> Any:
-    data[at], data[at + _1] = np.uint8(value >> _24), np.uint8(value >> _16)
-    data[at + _2], data[at + _3] = np.uint8(value >> _8), np.uint8(value)
-    return at + _4
-
-
-@njit(boundscheck=False)
-def _put_uvarint(data: Any, at: Any, value: Any) -> Any:
-    while value > _127:
-        data[at] = np.uint8(value | _128)
-        at, value = at + _1, value >> _7
-    data[at] = np.uint8(value)
-    return at + _1
-
-
-@njit(boundscheck=False)
 def _now_ns(time: Any) -> Any:
-    _clock_gettime(_MONOTONIC, time.ctypes.data)
+    libc.clock_gettime(libc.MONOTONIC, time.ctypes.data)
     return time[0] * 1_000_000_000 + time[1]
 
 
@@ -116,7 +90,7 @@ def _ready_channel(state: Any, ready: Any) -> Any:
     """The descriptor of a connection that is ready, CHANNELS_MAX if there is none."""
     if state.next >= state.ready:
         state.next = 0
-        found = _epoll_wait(np.int32(state.epoll), ready.ctypes.data, np.int32(READY_MAX), _NOW)
+        found = libc.epoll_wait(np.int32(state.epoll), ready.ctypes.data, np.int32(READY_MAX), libc.NOW)
         state.ready = max(found, 0)
         if found <= 0:
             return _CHANNELS_MAX
@@ -135,9 +109,9 @@ def _request_of(received: Any, size: Any, group: Any, requests: Any, count: Any,
             came, known, offset_at = received.ctypes.data, frames[_3 * np.uint64(number)].ctypes.data, np.uint64(one.offset_at)
             after_id, after_offset = _CORRELATION_ID_AT + _4, offset_at + _8
             if (
-                _memcmp(came, known, _CORRELATION_ID_AT) == 0
-                and _memcmp(came + after_id, known + after_id, offset_at - after_id) == 0
-                and _memcmp(came + after_offset, known + after_offset, np.uint64(size) - after_offset) == 0
+                libc.memcmp(came, known, _CORRELATION_ID_AT) == 0
+                and libc.memcmp(came + after_id, known + after_id, offset_at - after_id) == 0
+                and libc.memcmp(came + after_offset, known + after_offset, np.uint64(size) - after_offset) == 0
             ):
                 return number
     return _UNKNOWN
@@ -154,7 +128,7 @@ def _file_of(log: Any, offset: Any, files: Any, batches: Any) -> Any:
 
 @njit(boundscheck=False)
 def _first(of_file: Any, count: Any, offset: Any) -> Any:
-    """The first batch that ends after an offset."""
+    """The first batch or span that ends after an offset."""
     low, high = _0, count
     while low < high:
         middle = (low + high) >> _1
@@ -179,28 +153,32 @@ def _taken(of_file: Any, first: Any, count: Any, request: Any) -> Any:
     return size, at
 
 
+# A kernel is given each array: it has no other state.
 @njit(boundscheck=False)
-def _pack(number: Any, request: Any, size: Any, frames: Any, received: Any, answer: Any) -> Any:
-    """Writes what comes before the batches; where these begin, and how many bytes the answer will have."""
+def _pack(number: Any, request: Any, size: Any, room: Any, frames: Any, received: Any, answer: Any) -> Any:
+    """Writes what comes before the batches, and after `room` bytes what comes after them.
+
+    Gives where the batches begin, and how many bytes the answer will have.
+    """
     head, tail = np.uint64(request.head), np.uint64(request.tail)
     start = answer.ctypes.data
-    _memcpy(start, frames[_3 * np.uint64(number) + _1].ctypes.data, head)
-    _memcpy(start + _4, received.ctypes.data + _CORRELATION_ID_AT, _4)
+    libc.memcpy(start, frames[_3 * np.uint64(number) + _1].ctypes.data, head)
+    libc.memcpy(start + _4, received.ctypes.data + _CORRELATION_ID_AT, _4)
     length = np.uint64(size)
-    at = _put_uvarint(answer, head, length + _1) if request.is_flexible else _put_uint32(answer, head, length)
-    end = at + np.uint64(size)
-    _memcpy(start + end, frames[_3 * np.uint64(number) + _2].ctypes.data, tail)
-    _put_uint32(answer, _0, end + tail - _4)
+    at = put_uvarint(answer, head, length + _1) if request.is_flexible else put_uint32(answer, head, length)
+    end = at + length
+    libc.memcpy(start + at + np.uint64(room), frames[_3 * np.uint64(number) + _2].ctypes.data, tail)
+    put_uint32(answer, _0, end + tail - _4)
     return at, end + tail
 
 
-# A kernel is given each array: it has no other state.
+# Likewise.
 @njit(boundscheck=False)
 def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, received: Any, answer: Any) -> Any:
     """Makes the answer to a request that came: how many bytes it has, and its batches. 0 if it cannot be made here."""
     nothing = _0, np.int64(0)
     request = requests[np.uint64(number)]
-    offset = _int64(received, np.uint64(request.offset_at))
+    offset = int64(received, np.uint64(request.offset_at))
     if offset < request.start or offset >= request.end:
         return nothing
     found = _file_of(request.log, offset, files, batches)
@@ -213,16 +191,143 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
     size, last = _taken(of_file, first, np.uint64(file.count), request)
     if size == 0 or size > ANSWER_MAX or size < request.min_bytes:
         return nothing
-    at, whole = _pack(number, request, size, frames, received, answer)
+    at, whole = _pack(number, request, size, size, frames, received, answer)
     position = of_file[first].position
-    got = _pread(np.int32(file.descriptor), answer.ctypes.data + at, np.uint64(size), position)
+    got = libc.pread(np.int32(file.descriptor), answer.ctypes.data + at, np.uint64(size), position)
     header = at + np.uint64(of_file[last].position - position)
-    begins = got == size and _int64(answer, at) == of_file[first].first
-    ends = got == size and _int64(answer, header) == of_file[last].first
-    if not (begins and ends and _uint32(answer, header + _CRC_AT) == np.uint64(of_file[last].crc)):
+    begins = got == size and int64(answer, at) == of_file[first].first
+    ends = got == size and int64(answer, header) == of_file[last].first
+    if not (begins and ends and uint32(answer, header + _CRC_AT) == np.uint64(of_file[last].crc)):
         file.count = 0  # it was truncated or written anew
         return nothing
     return whole, size
+
+
+@njit(boundscheck=False)
+def _batch_at(position: Any, file: Any, header: Any) -> Any:
+    """The size of the batch at a position, and the offset after it; 0 if there is none of magic 2."""
+    got = libc.pread(np.int32(file.descriptor), header.ctypes.data, _HEADER_BYTES, position)
+    if got != np.int64(_HEADER_BYTES) or header[_MAGIC_AT] != 2:
+        return np.int64(0), np.int64(0)
+    following = int64(header, _0) + np.int64(uint32(header, _LAST_OFFSET_DELTA_AT)) + 1
+    return np.int64(uint32(header, _LENGTH_AT) + _12), following
+
+
+@njit(boundscheck=False)
+def _start_in(span: Any, offset: Any, file: Any, header: Any) -> Any:
+    """Where the batch of an offset, or the first one, begins in a span; not before its end if it is not found."""
+    position = span.position
+    while span.first < offset and position < span.end:
+        size, following = _batch_at(position, file, header)
+        if size == 0:
+            return span.end
+        if following > offset:
+            return position
+        position += size
+    return position
+
+
+@njit(boundscheck=False)
+def _end_in(span: Any, limit: Any, file: Any, header: Any) -> Any:
+    """The end of the batches of a span up to `limit`, and where the last one of them begins. CHANGED if it is not found."""
+    position, last = span.position, np.int64(CHANGED)
+    while position < span.end:
+        size, _ = _batch_at(position, file, header)
+        if size == 0:
+            return np.int64(CHANGED), last
+        if position + size > limit:
+            break
+        position, last = position + size, position
+    return position, last
+
+
+@njit(boundscheck=False)
+def _mapped_file_of(log: Any, offset: Any, files: Any, spans: Any) -> Any:
+    for number in range(FILES_MAX):
+        file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
+        if file.log == log and file.spans > 0 and of_file[_0].first <= offset < of_file[np.uint64(file.spans - 1)].next:
+            return number
+    return _UNKNOWN
+
+
+@njit(boundscheck=False)
+def _is_as_checked(file: Any, structs: Any) -> Any:
+    """Whether a file has the size and the time that it had when its spans were checked."""
+    path, found = structs[_EMPTY:].ctypes.data, structs.ctypes.data
+    if libc.statx(np.int32(file.descriptor), path, libc.EMPTY_PATH, libc.SIZE_AND_MODIFIED, found) != 0:
+        return False
+    modified_ns = structs[_STATX_MODIFIED] * 1_000_000_000 + (structs[_STATX_MODIFIED + _1] & np.int64(0xFFFFFFFF))
+    return structs[_STATX_SIZE] == file.size and modified_ns == file.modified_ns
+
+
+@njit(boundscheck=False)
+def _mapped(request: Any, offset: Any, files: Any, spans: Any, header: Any, structs: Any) -> Any:
+    """The file that has the batches of a larger answer: from where to where, and where the last one begins. NO_FILE for none."""
+    none = np.int64(NO_FILE), np.int64(0), np.int64(0), np.int64(0)
+    number = _mapped_file_of(request.log, offset, files, spans)
+    if number == _UNKNOWN or not _is_as_checked(files[np.uint64(number)], structs):
+        return none
+    file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
+    count = np.uint64(file.spans)
+    at = _first(of_file, count, offset)
+    one = of_file[at]
+    start = _start_in(one, offset, file, header)
+    limit = start + request.max_bytes
+    if one.first > offset or start >= one.end or one.end > limit or one.next > request.end:
+        return none
+    end, last, following = one.end, one.last, one.next
+    while following < request.end:
+        at += _1
+        if at >= count or of_file[at].position != end or of_file[at].next > request.end:
+            return none
+        one = of_file[at]
+        if one.end > limit:
+            cut, before = _end_in(one, limit, file, header)
+            if cut == CHANGED:
+                return none
+            if cut > end:
+                end, last = cut, before
+            break
+        end, last, following = one.end, one.last, one.next
+    if end - start > MAPPED_MAX or end - start < request.min_bytes:
+        return none
+    return np.int64(number), start, end, last
+
+
+# Likewise.
+@njit(boundscheck=False)
+def _send_mapped(socket: Any, file: Any, position: Any, size: Any, at: Any, whole: Any, answer: Any, structs: Any) -> Any:
+    """Sends what was packed, and between it what is mapped: how many bytes.
+
+    The client may have taken what the socket has no room for while the call was busy, which it notices when it returns.
+    """
+    start, head, end, left = np.int64(answer.ctypes.data), np.int64(at), np.int64(whole), np.int64(whole)
+    structs[_MESSAGE + _2], structs[_MESSAGE + _3] = np.int64(structs[_VECTOR:].ctypes.data), 3
+    for _ in range(SENDS_MAX):
+        sent = end - left
+        of_head, of_file = min(sent, head), min(max(sent - head, 0), size)
+        of_tail = sent - of_head - of_file
+        structs[_VECTOR], structs[_VECTOR + _1] = start + of_head, head - of_head
+        structs[_VECTOR + _2], structs[_VECTOR + _3] = file.mapping + position + of_file, size - of_file
+        structs[_VECTOR + _4], structs[_VECTOR + _4 + _1] = start + head + of_tail, end - head - size - of_tail
+        taken = libc.sendmsg(socket, structs[_MESSAGE:].ctypes.data, libc.DONTWAIT | libc.NOSIGNAL)
+        left -= max(taken, 0)
+        if taken <= 0 or left == 0:
+            break
+    return end - left
+
+
+@njit(boundscheck=False)
+def _reads_seal(file: Any, last: Any, header: Any) -> Any:
+    """Reads the seal of an answer's last batch, to be looked at again when it is sent."""
+    return libc.pread(np.int32(file.descriptor), header.ctypes.data + _SEAL_AT, _SEAL_BYTES, last) == np.int64(_SEAL_BYTES)
+
+
+@njit(boundscheck=False)
+def _is_sealed(file: Any, last: Any, header: Any) -> Any:
+    """Whether the last batch of an answer is the one whose seal was read."""
+    got = libc.pread(np.int32(file.descriptor), header.ctypes.data, _SEAL_BYTES, last)
+    return got == np.int64(_SEAL_BYTES) and libc.memcmp(header.ctypes.data, header.ctypes.data + _SEAL_AT, _SEAL_BYTES) == 0
 
 
 # Likewise, and a call of another kernel would have to give all of it back.
@@ -234,10 +339,13 @@ def answer_ready(
     frames: Any,
     files: Any,
     batches: Any,
+    spans: Any,
     answers: Any,
     ready: Any,
     received: Any,
     answer: Any,
+    header: Any,
+    structs: Any,
 ) -> Any:
     """Answers the connections that are ready, until there are none, the time is over, or the caller has to do something.
 
@@ -252,21 +360,37 @@ def answer_ready(
         if channel >= _CHANNELS_MAX:
             break
         socket, group = np.int32(channel), channels[channel].group
-        count = _recv(socket, received.ctypes.data, _RECEIVED_MAX, _DONTWAIT)
+        count = libc.recv(socket, received.ctypes.data, _RECEIVED_MAX, libc.DONTWAIT)
         began_ns = _now_ns(time)
         channels[channel].group, whole, size, number = NO_GROUP, _0, np.int64(0), _UNKNOWN
+        mapped, position, last, at = np.int64(NO_FILE), np.int64(0), np.int64(0), _0
         if count > 0 and group != NO_GROUP and state.may_answer != 0:
             number = _request_of(received, count, group, requests, state.requests, frames)
             if number != _UNKNOWN:
-                whole, size = _answer(number, requests, frames, files, batches, received, answer)
+                one = requests[np.uint64(number)]
+                if one.max_bytes > ANSWER_MAX:
+                    offset = int64(received, np.uint64(one.offset_at))
+                    mapped, position, end, last = _mapped(one, offset, files, spans, header, structs)
+                if mapped == NO_FILE:
+                    whole, size = _answer(number, requests, frames, files, batches, received, answer)
+                elif _reads_seal(files[np.uint64(mapped)], last, header):
+                    size = end - position
+                    at, whole = _pack(number, one, size, np.int64(0), frames, received, answer)
         if whole == _0:
             return RECEIVED, done, np.int64(channel), count
         answered_ns = _now_ns(time)
-        sent = _send(socket, answer.ctypes.data, whole, _DONTWAIT | _NOSIGNAL)
+        if mapped == NO_FILE:
+            sent = max(libc.send(socket, answer.ctypes.data, whole, libc.DONTWAIT | libc.NOSIGNAL), np.int64(0))
+        else:
+            file = files[np.uint64(mapped)]
+            sent = _send_mapped(socket, file, position, size, at, whole, answer, structs)
+            if sent == np.int64(whole) and not _is_sealed(file, last, header):
+                sent = np.int64(CHANGED)
         now_ns = _now_ns(time)
         if sent != np.int64(whole):
-            state.request, state.size, state.whole, state.sent = number, size, np.int64(whole), max(sent, 0)
+            state.request, state.size, state.whole, state.sent = number, size, np.int64(whole), sent
             state.began_ns, state.answered_ns = began_ns, answered_ns
+            state.file, state.position, state.last, state.head = mapped, position, last, np.int64(at)
             return UNSENT, done, np.int64(channel), count
         one = answers[np.uint64(done)]
         one.request, one.size, one.total_ns, one.send_ns = number, size, now_ns - began_ns, now_ns - answered_ns

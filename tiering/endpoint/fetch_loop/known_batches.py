@@ -8,12 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from local_log.batch_file import BatchFile
+from local_log.checked_files import sealed_range
 from local_log.errors import Corrupt, LogError
 from local_log.file_range import FileRange, FileState
 from local_log.formats.batches import scan
 from local_log.formats.header_layout import MAGIC
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
-from tiering.endpoint.fetch_loop.tables import BATCH, BATCHES_MAX, FILES_MAX, NO_LOG, Tables
+from tiering.endpoint.fetch_loop.tables import BATCH, BATCHES_MAX, FILES_MAX, NO_FILE, NO_LOG, SPAN, SPANS_MAX, Tables
 from tiering.endpoint.reads import Reads
 from tiering.read.tiered_log import TieredLog
 
@@ -30,6 +31,10 @@ class _Known:
     file: BatchFile
     state: FileState
     learned: set[int] = field(default_factory=set)
+    mapping: memoryview | None = None
+    """Of the file as far as it is checked."""
+    spans: tuple[FileState, int] | None = None
+    """The state of the file when its spans were looked at, and how many it had."""
 
 
 class KnownBatches:
@@ -72,12 +77,41 @@ class KnownBatches:
         if len(found):
             self._insert(slot, found)
 
+    def learn_spans(self, log: TieredLog, offset: int, reads: Reads) -> bool:
+        """What of a log's file was checked, for larger answers from an offset on. Whether that is known."""
+        file = reads.file_at_once(log, offset)
+        checked = None if file is None else reads.checked_at_once(file)
+        if file is None or checked is None:
+            return False
+        state, (position, end, first, following, last) = checked
+        slot = self._slot(log, file)
+        known, rows, row = self._files[slot], self._tables.spans[slot], self._tables.files[slot]
+        looked = state, len(first)
+        if known.spans == looked and rows["first"][0] <= offset < rows["next"][max(0, row["spans"] - 1)]:
+            return True
+        if known.mapping is None or len(known.mapping) < state.size:
+            known.mapping = file.opened.mapped(0, state.size)
+        stop = int(np.searchsorted(following, _stop(file), "right"))
+        start = max(0, int(np.searchsorted(following[:stop], offset, "right")) - SPANS_MAX // 8)
+        stop = min(stop, start + SPANS_MAX) if known.mapping is not None else start
+        found = np.zeros(stop - start, SPAN)
+        for name, column in zip(SPAN.names or (), (position, end, first, following, last), strict=True):
+            found[name] = column[start:stop]
+        known.spans, rows[: stop - start] = looked, found
+        row["spans"], row["size"], row["modified_ns"] = len(found), state.size, state.modified_ns
+        row["mapping"] = 0 if known.mapping is None else np.frombuffer(known.mapping, np.uint8).ctypes.data
+        return len(found) > 0
+
+    def sent_of(self, slot: int, position: int, size: int, last: int, seal: bytes) -> FileRange:
+        """Bytes of a file that were sent perhaps: see `sealed_range`."""
+        return sealed_range(self._files[slot].file.opened, position, size, last, seal)
+
     def look(self, reads: Reads) -> None:
         """Forgets files that others have taken the place of, and leaves none of them open."""
         for slot, known in list(self._files.items()):
             row = self._tables.files[slot]
             try:
-                file = reads.file_at_once(known.log, int(self._tables.batches[slot, 0]["first"])) if row["count"] else None
+                file = reads.file_at_once(known.log, self._offset_in(slot)) if row["count"] or row["spans"] else None
                 state = None if file is None else file.opened.state()
             except LogError:
                 file = state = None
@@ -88,6 +122,11 @@ class KnownBatches:
                 known.learned.clear()
                 row["descriptor"] = file.opened.fileno()
 
+    def _offset_in(self, slot: int) -> int:
+        """An offset that a file has."""
+        of_batches, of_spans = self._tables.batches[slot, 0], self._tables.spans[slot, 0]
+        return int((of_batches if self._tables.files[slot]["count"] else of_spans)["first"])
+
     def _slot(self, log: TieredLog, file: BatchFile) -> int:
         state = file.opened.state()
         for slot, known in self._files.items():
@@ -96,11 +135,11 @@ class KnownBatches:
         slot = next(self._slots) % FILES_MAX
         self._files.pop(slot, None)
         self._files[slot] = _Known(log, file, state)
-        self._tables.files[slot] = (self.number(log), file.opened.fileno(), 0)
+        self._tables.files[slot] = (self.number(log), file.opened.fileno(), 0, 0, 0, 0, 0)
         return slot
 
     def _forget(self, slot: int) -> None:
-        self._tables.files[slot] = (NO_LOG, NO_LOG, 0)
+        self._tables.files[slot] = (NO_LOG, NO_FILE, 0, 0, 0, 0, 0)
         del self._files[slot]
 
     def _insert(self, slot: int, found: Any) -> None:
@@ -123,9 +162,13 @@ def _batches(file: BatchFile, position: int) -> Any:
         check_crcs(data, batches)
     except Corrupt:
         return np.zeros(0, BATCH)
-    stop = file.end_offset if file.next_offset is None else min(file.end_offset, file.next_offset)
-    batches = batches[(batches.base_offset < stop) & (batches.header["magic"] == MAGIC)]
+    batches = batches[(batches.base_offset < _stop(file)) & (batches.header["magic"] == MAGIC)]
     return _rows(batches, position)
+
+
+def _stop(file: BatchFile) -> int:
+    """The offset that is not to be read from a file any more."""
+    return file.end_offset if file.next_offset is None else min(file.end_offset, file.next_offset)
 
 
 def _rows(batches: Batches, position: int) -> Any:

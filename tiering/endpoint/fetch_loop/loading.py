@@ -10,7 +10,7 @@ from tiering.endpoint.fetch_loop.loop import AnswerReady
 
 SWITCH_S: Final = 0.000_5
 """So long another thread waits for Python while this one loads, instead of 5 ms."""
-_WITHOUT: Final = "small fetches are answered without the compiled loop"
+_WITHOUT: Final = "fetches are answered without the compiled loop"
 
 
 def answer_ready(report: Callable[[str], object]) -> AnswerReady | None:

@@ -7,7 +7,7 @@ event, its requests come back as events. So whoever handles an event arms the co
 import select
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,17 @@ from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.repeated_fetches import Answer
 from tiering.endpoint.fetch_loop.known_batches import KnownBatches
 from tiering.endpoint.fetch_loop.known_requests import KnownRequests
-from tiering.endpoint.fetch_loop.tables import CHANNELS_MAX, NO_GROUP, NOTHING, RECEIVED, Tables
+from tiering.endpoint.fetch_loop.tables import (
+    ANSWER_MAX,
+    CHANGED,
+    CHANNELS_MAX,
+    NO_FILE,
+    NO_GROUP,
+    NOTHING,
+    RECEIVED,
+    SEAL_AT,
+    Tables,
+)
 from tiering.endpoint.metrics import Asked, RequestTimes
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.request_context import ConnectionContext
@@ -47,10 +57,13 @@ class Received(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """An answer, which was there at `answered_s`, and of which the socket took `sent` bytes."""
+    """An answer, which was there at `answered_s`, and of which the socket took `sent` bytes.
+
+    If its file was changed meanwhile, nobody knows which bytes these were, and a look at the range of the file tells of it.
+    """
 
     socket: int
-    data: bytes
+    parts: list[bytes | FileRange]
     sent: int
     asked: Asked
     answered_s: float
@@ -109,19 +122,25 @@ class FetchLoop:
 
     def learn(self, answer: Answer, connection: ConnectionContext) -> bool:
         """Such a request was answered just now: whether the loop may answer the next ones, since the batches are in files."""
-        _, sent, *_ = answer.parts
-        group = self._group(connection)
+        _, sent, *others = answer.parts
+        group, is_small = self._group(connection), answer.size <= ANSWER_MAX
         if answer.fetch.alike is None or not isinstance(sent, FileRange) or group == NO_GROUP:
             return False
+        if not is_small and any(isinstance(part, FileRange) for part in others):
+            return False  # a larger answer is sent from one file
         known = self._requests.add(answer.fetch, group, connection, self._context) if self._credit >= ANSWERS_A_LOOK else None
         if known is None:
             return False
         self._credit -= ANSWERS_A_LOOK
+        reads, is_known = self._context.reads, is_small
         try:
-            self._batches.learn(known.log, answer.offset, sent, self._context.reads)
+            if answer.fetch.max_bytes > ANSWER_MAX:
+                is_known |= self._batches.learn_spans(known.log, answer.offset, reads)
+            if is_small:
+                self._batches.learn(known.log, answer.offset, sent, reads)
         except LogError:
             return False  # who reads it is told
-        return True
+        return is_known
 
     def look_at_topics(self) -> None:
         """To be called often, so that topics are looked at before a fetch has to wait for it."""
@@ -168,5 +187,13 @@ class FetchLoop:
         known = self._requests[int(state["request"])]
         self._context.metrics.fetched(known.name, 1, 0, int(state["size"]))
         asked = Asked(FETCH.name, known.fetch.version, known.size, int(state["began_ns"]) / _NS_PER_S)
-        data = bytes(self._tables.answer[: int(state["whole"])])
-        return Unsent(socket, data, int(state["sent"]), asked, int(state["answered_ns"]) / _NS_PER_S)
+        return Unsent(socket, self._parts(state), max(0, int(state["sent"])), asked, int(state["answered_ns"]) / _NS_PER_S)
+
+    def _parts(self, state: Any) -> list[bytes | FileRange]:
+        whole, size, head = int(state["whole"]), int(state["size"]), int(state["head"])
+        answer = self._tables.answer
+        if state["file"] == NO_FILE:
+            return [bytes(answer[:whole])]
+        seal = b"" if state["sent"] == CHANGED else bytes(self._tables.header[SEAL_AT:])
+        found = self._batches.sent_of(int(state["file"]), int(state["position"]), size, int(state["last"]), seal)
+        return [bytes(answer[:head]), found, bytes(answer[head : whole - size])]

@@ -8,21 +8,29 @@ from typing import Any, Final
 
 import numpy as np
 
+from local_log.checked_files import SEAL_BYTES
+
 CHANNELS_MAX: Final = 1 << 16
 """A connection has the row of its descriptor. Those with larger ones are not answered by the loop."""
 REQUESTS_MAX: Final = 64
 FILES_MAX: Final = 32
 BATCHES_MAX: Final = 1 << 14
 """Of one file, 32 bytes each: 16 MiB for all files."""
+SPANS_MAX: Final = 1 << 14
+"""Of one file, 40 bytes each: 20 MiB for all files, and about 1 GiB of a file."""
 RECEIVED_MAX: Final = 64 << 10
 ANSWER_MAX: Final = 32 << 10
-"""Bytes of batches in one answer."""
+"""Bytes of batches in an answer that is read."""
+MAPPED_MAX: Final = 2 << 20
+"""Bytes of batches in an answer that is sent from the mapping of its file."""
 PART_MAX: Final = 1 << 11
 """Bytes of a request, of what comes before the batches of an answer, and of what comes after them."""
 SIZE_MAX: Final = 8
 """Bytes that the size of the batches takes in an answer."""
 ANSWERS_MAX: Final = 512
 """So many requests are answered by one call."""
+SENDS_MAX: Final = 4
+"""So often the socket is given what is left of one larger answer."""
 READY_MAX: Final = 256
 """So many connections at most are ready when it is asked which are."""
 NOTHING: Final = 0
@@ -33,13 +41,20 @@ UNSENT: Final = 2
 """The socket did not take the whole answer to a request; it is in no group any more."""
 NO_GROUP: Final = -1
 NO_LOG: Final = -1
+NO_FILE: Final = -1
 NO_REQUEST: Final = -2
 """The group of a request that is not answered now."""
+CHANGED: Final = -1
+"""Instead of how much was sent: the file was changed meanwhile, and nobody knows what was sent."""
+SEAL_AT: Final = 32
+"""Where in `Tables.header` the seal of an answer's last batch is: its header up to its checksum."""
 
 _IS_PACKED: Final = platform.machine() in ("x86_64", "AMD64")
 EVENT_BYTES: Final = 12 if _IS_PACKED else 16
 """The size of Linux's struct epoll_event; the descriptor is its data."""
 EVENT_DATA_AT: Final = 4 if _IS_PACKED else 8
+STRUCTS_MAX: Final = 64
+"""Words of 8 bytes; the last one is always 0."""
 
 
 def _record(*names: str) -> "np.dtype[Any]":
@@ -56,7 +71,11 @@ STATE: Final = _record(
     "request",  # the one whose answer could not be sent whole
     "size",  # of its batches
     "whole",  # of all of it
-    "sent",  # as far as it was
+    "sent",  # as far as it was, or CHANGED
+    "file",  # the batches are in this one and not in `Tables.answer`, or NO_FILE
+    "position",  # from there on
+    "last",  # where the last one begins
+    "head",  # how many bytes come before them
     "began_ns",
     "answered_ns",
 )
@@ -77,11 +96,21 @@ REQUEST: Final = _record(
     "tail",  # how many come after the batches
     "is_flexible",
 )
-FILE: Final = _record("log", "descriptor", "count")
+FILE: Final = _record(
+    "log",
+    "descriptor",
+    "count",  # of its batches
+    "spans",
+    "size",  # of the file when its spans were checked
+    "modified_ns",
+    "mapping",  # the address of its first byte
+)
 BATCH: Final = np.dtype(
     [("first", "i8"), ("next", "i8"), ("position", "i8"), ("size", "u4"), ("crc", "u4")],
     align=True,
 )
+SPAN: Final = _record("position", "end", "first", "next", "last")
+"""See `checked_spans.Span`."""
 ANSWER: Final = _record("request", "size", "total_ns", "send_ns")
 
 
@@ -96,11 +125,16 @@ class Tables:
         """Of each request its bytes, those before the size of the batches in its answer, and those after them."""
         self.files = np.zeros(FILES_MAX, FILE)
         self.batches = np.zeros((FILES_MAX, BATCHES_MAX), BATCH)
+        self.spans = np.zeros((FILES_MAX, SPANS_MAX), SPAN)
         self.answers = np.zeros(ANSWERS_MAX, ANSWER)
         self.ready = np.zeros(READY_MAX * EVENT_BYTES, np.uint8)
         self.received = np.zeros(RECEIVED_MAX, np.uint8)
         self.answer = np.zeros(ANSWER_MAX + 2 * PART_MAX + SIZE_MAX, np.uint8)
+        self.header = np.zeros(SEAL_AT + SEAL_BYTES, np.uint8)
+        """Of a batch, and a seal."""
+        self.structs = np.zeros(STRUCTS_MAX, np.int64)
+        """What the system is given and gives."""
         self.channels["group"] = NO_GROUP
         self.files["log"] = NO_LOG
-        known = (self.state, self.channels, self.requests, self.frames, self.files, self.batches)
-        self.arguments: Final = (*known, self.answers, self.ready, self.received, self.answer)
+        known = (self.state, self.channels, self.requests, self.frames, self.files, self.batches, self.spans)
+        self.arguments: Final = (*known, self.answers, self.ready, self.received, self.answer, self.header, self.structs)

@@ -22,7 +22,7 @@ def test_without_epoll_there_is_no_loop(monkeypatch: pytest.MonkeyPatch) -> None
     said: list[str] = []
     monkeypatch.delattr(select, "epoll")
     assert answer_ready(said.append) is None
-    assert said == ["small fetches are answered without the compiled loop: this system has no epoll"]
+    assert said == ["fetches are answered without the compiled loop: this system has no epoll"]
 
 
 def test_a_loop_that_cannot_be_compiled_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_a_loop_that_cannot_be_compiled_is_told_in_one_line(monkeypatch: pytest.
     monkeypatch.delitem(sys.modules, "tiering.endpoint.fetch_loop.kernel")
     assert answer_ready(said.append) is None
     (line,) = said
-    assert line.startswith("small fetches are answered without the compiled loop, which cannot be loaded: ")
+    assert line.startswith("fetches are answered without the compiled loop, which cannot be loaded: ")
     assert "\n" not in line
     assert sys.getswitchinterval() == before
 
