@@ -13,6 +13,7 @@ rounds; --mutants tries them all.
 
 import argparse
 import json
+import os
 import random  # noqa: TID251  # of a seed
 import shutil
 import signal
@@ -51,15 +52,19 @@ CONFIG = {
 SETTLED_S_MAX, JOIN_S_MAX, ASKED_TIMES = 45, 150, 5
 TIERED_S_MIN = 30
 """After so many seconds of load some of it is in the archive alone."""
-SHOWN = 5
+SHOWN, ROUND_SHOWN = 5, ("seed", "operations", "happened", "spent_s", "too_little", "anomalies", "wrong")
+CLIENTS_LOG = "librdkafka"
+IDLE_PART_MAX = 3
+"""One in so many rounds may have had too little time between its faults; its history counts nevertheless."""
 MUTANT_ROUNDS = 3
 
 
 def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None) -> tuple[list[Anomaly], dict[str, Any]]:
     """One round: the anomalies of its history, which is written to `folder`, and what happened."""
     folder.mkdir(parents=True)
+    os.truncate(folder.parent / CLIENTS_LOG, 0)
     recorder, chance = Recorder(), random.Random(seed)
-    with own_disk(folder / "disk"), librdkafka_log(folder / "librdkafka"):
+    with own_disk(folder / "disk"):
         server = Server(folder, mutant)
         server.start()
         try:
@@ -84,9 +89,9 @@ def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None)
                 server.process.wait()
     history = recorder.history()
     server.wrong += server.complaints()
-    server.wrong += too_little(history, (thread.name for thread in threads), seconds)
+    lacking = too_little(history, (thread.name for thread in threads), seconds)
     if seconds >= TIERED_S_MIN and not any(local.values()):
-        server.wrong.append("every partition is all in the local tier")
+        lacking.append("every partition is all in the local tier")
     write_history(history, folder / "history.jsonl")
     found = anomalies(history)
     report = {
@@ -96,6 +101,7 @@ def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None)
         "spent_s": dict(server.spent_s),
         "partitions_that_begin_in_the_archive": sum(offset > 0 for offset in local.values()),
         "told": dict(sorted(recorder.counts.items())),
+        "too_little": lacking,
         "wrong": server.wrong,
         "anomalies": dict(Counter(one.name for one in found)),
         "shown": shown(found),
@@ -211,18 +217,19 @@ def soak(out: Path, minutes: float, round_s: float, seed: int) -> dict[str, Any]
         folder = out / f"round{len(reports):03d}"
         _, report = round_of(folder, round_s, seed + len(reports))
         reports.append(report)
-        sys.stderr.write(
-            json.dumps({name: report[name] for name in ("seed", "operations", "happened", "spent_s", "anomalies", "wrong")})
-            + "\n"
-        )
+        sys.stderr.write(json.dumps({name: report[name] for name in ROUND_SHOWN}) + "\n")
         wrong = [*report["wrong"], *report["shown"]]
         if not wrong:
             shutil.rmtree(folder)
         else:
             wrong.append(f"see {folder / 'history.jsonl'}")
+    idle = {report["seed"]: report["too_little"] for report in reports if report["too_little"]}
+    if len(idle) * IDLE_PART_MAX > len(reports):
+        wrong.append(f"too little was done in the rounds of these seeds: {idle}")
     return {
         "minutes": round((time.monotonic() - began) / 60, 1),
         "rounds": len(reports),
+        "rounds_of_too_little": len(idle),
         "operations": sum(report["operations"] for report in reports),
         "happened": dict(sum((Counter(report["happened"]) for report in reports), Counter())),
         "told": dict(sorted(sum((Counter(report["told"]) for report in reports), Counter()).items())),
@@ -269,7 +276,13 @@ def main() -> None:
     out = given.out.resolve()
     if out.exists():
         parser.error(f"{out} is there already; move it away, or say --out")
-    mutants = sorted(MUTANTS) if given.mutants else given.mutant
+    out.mkdir(parents=True)
+    with librdkafka_log(out / CLIENTS_LOG):
+        run(out, given, sorted(MUTANTS) if given.mutants else given.mutant)
+
+
+def run(out: Path, given: argparse.Namespace, mutants: list[str]) -> None:
+    """Prints what is found; the exit code is 1 if something is wrong, or a mutant is not found out."""
     if mutants:
         reports = []
         for mutant in mutants:
