@@ -136,8 +136,8 @@ class Trial:
 
 def read(trial: Trial, topic: str, start: int = 0, records: int = 1_000_000) -> Records | str:
     """Records of `topic` from an offset on by `tiering fetch` of the archive alone; what was said where it failed."""
-    args = ("fetch", "--archive", trial.archive, "--topic", topic, "--partition", 0, "--offset", start, "--output", "jsonl")
-    command = [sys.executable, "-m", "tiering", *map(str, args), "--max-records", str(records)]
+    args = ("fetch", "--archive", trial.archive, "--topic", topic, "--partition", 0, "--offset", start, "--max-records", records)
+    command = [sys.executable, "-m", "tiering", *map(str, args), "--encoding", "base64", "--output", "jsonl"]
     env = {name: value for name, value in trial.environment.items() if name != "TIERING_CONFIG"}
     done = subprocess.run(command, env=env, cwd=trial.out, capture_output=True, text=True, timeout=120)
     if done.returncode:

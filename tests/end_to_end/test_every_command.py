@@ -36,6 +36,7 @@ FORMS: dict[str, set[str | None]] = {
 """How values of an option look where that depends on what a command is for: one topic or many, a folder or a file."""
 TEXTS = {
     "--config": "a command goes by nothing else, or takes from it what its options leave open",
+    "--key": "what else narrows a search differs",
     "--log-start-offset": "of a log that is recovered, or up to which a topic is deleted",
     "--own-log-dir": "what its owner does there differs",
     "--partition": "all of them without it, or there is no without",

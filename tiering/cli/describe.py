@@ -10,7 +10,8 @@ import click
 from local_log.errors import LogError, NotFound
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
-from tiering.command.output import Row, emit, printable, say, warn
+from tiering.command.output import Row, emit, say, warn
+from tiering.command.terminal import printable
 
 if TYPE_CHECKING:
     from tiering.read.coverage import Coverage

@@ -7,7 +7,8 @@ import click
 
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import archive_option, output_option
-from tiering.command.output import emit, printable
+from tiering.command.output import emit
+from tiering.command.terminal import printable
 from tiering.machine import CLOCK, IDS, open_backend, open_store
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tiering.command.options import (
     topic_ids_option,
     topics_option,
 )
-from tiering.command.output import has_terminal
 from tiering.command.scrub_report import sampling_options, settings_of, show, verdict
+from tiering.command.terminal import has_terminal
 from tiering.machine import CLOCK, open_archive_store
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from remote.clock import stopwatch
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
-from tiering.command.output import Row, counted, emit, printable, warn
+from tiering.command.output import Row, counted, emit, warn
+from tiering.command.terminal import printable
 from tiering.machine import CLOCK, folder_holder, open_store
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from remote.clock import Stopwatch, stopwatch
-from tiering.command.output import has_terminal, progress_bar
+from tiering.command.output import progress_bar
+from tiering.command.terminal import has_terminal
 
 _EVERY_S = 0.25
 

@@ -75,7 +75,8 @@ class Ways:
             if not record["control"] and start <= record["offset"] < end
         ]
         question = ("--topic", name.removesuffix("-0"), "--partition", 0, "--offset", start)
-        assert self.rows("fetch", *given, *question) == expected
+        fetched = self.rows("fetch", "--encoding", "base64", *given, *question)
+        assert [{field: row[field] for field in FIELDS} for row in fetched] == expected
         committed = (record for batch in log.read(start, isolation=Isolation.read_committed) for record in batch.to_pylist())
         assert [{"offset": record["offset"], "timestamp": record["timestamp"], **payload(record)} for record in committed] == [
             record for record in expected if record["offset"] in decided

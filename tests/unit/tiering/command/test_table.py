@@ -1,0 +1,77 @@
+"""Tables as wide as a terminal: nothing is lost but what may be cut, and no line is wider."""
+
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiering.command.table import Table
+from tiering.command.terminal import width_of
+
+ROWS = [
+    {"topic": "orders", "partition": n, "log_start_offset": 10**9, "local_log_start_offset": n, "archived_bytes": 5, "reason": r}
+    for n, r in enumerate(["", "the segment contradicts the archive: its epoch 7 starts at 4711"])
+]
+
+
+def lines(rows: list[dict[str, Any]], width: int | None = None, cut: tuple[str, ...] = ()) -> list[str]:
+    return list(Table(width, cut).lines(rows))
+
+
+def test_what_fits_is_as_wide_as_its_cells() -> None:
+    assert lines(ROWS, 200) == lines(ROWS)
+    assert len(lines(ROWS)) == 3
+
+
+def test_names_break_behind_an_underscore_and_texts_go_on_below() -> None:
+    shown = lines(ROWS, 80)
+    assert max(map(len, shown)) <= 80
+    assert shown[0].split() == ["topic", "partition", "log_start_", "local_log_", "archived_bytes", "reason"]
+    assert shown[1].split() == ["offset", "start_offset"]
+    reason = [line[shown[0].index("reason") :] for line in shown[3:]]
+    assert " ".join(reason) == ROWS[1]["reason"]
+
+
+def test_columns_that_do_not_fit_at_all_are_shown_below_with_what_says_which_row_it_is() -> None:
+    shown = lines(ROWS, 40)
+    assert max(map(len, shown)) <= 40
+    heads = [line.split() for line in shown if line.startswith("topic")]
+    assert len(heads) > 1
+    assert all(head[:2] == ["topic", "partition"] for head in heads)
+
+
+def test_texts_that_may_be_cut_are_cut_first() -> None:
+    rows = [{"offset": 1, "value": "v" * 500, "reason": "a few words"}]
+    (_, line) = lines(rows, 40, ("value",))
+    assert line == "     1  " + "v" * 18 + "…  a few words"
+    assert len(lines(rows, None, ("value",))[1].split()[1]) == 60
+
+
+def test_a_head_is_repeated_only_where_columns_become_wider() -> None:
+    table = Table()
+    blocks = [[{"offset": 10, "key": "abc"}], [{"offset": 9, "key": "a"}], [{"offset": 10**8, "key": "a"}]]
+    shown = [list(table.lines(block)) for block in blocks]
+    assert [len(block) for block in shown] == [2, 1, 2]
+    assert shown[1] == ["     9  a"]
+
+
+def test_wide_characters_take_two_columns_and_accents_none() -> None:
+    assert [width_of(text) for text in ("abc", "東京", "e\u0301", "Köln", "👍")] == [3, 4, 1, 4, 2]
+    rows = [{"city": "東京都庁", "n": 1}, {"city": "Köln", "n": 2}]
+    assert lines(rows) == ["city      n", "東京都庁  1", "Köln      2"]
+
+
+CELL = st.one_of(st.none(), st.integers(0, 10**6), st.text("ab 東é", max_size=200))
+
+
+@given(
+    st.lists(st.fixed_dictionaries({"topic": CELL, "log_start": CELL, "reason": CELL}), min_size=1, max_size=4),
+    st.integers(100, 140),
+)
+def test_no_text_is_lost_and_no_line_is_too_wide(rows: list[dict[str, Any]], width: int) -> None:
+    shown = lines(rows, width)
+    assert max(map(width_of, shown)) <= width
+    said = re.sub(r"\s|topic|log_|start|reason", "", "".join(shown))
+    given_text = "".join(str(value) for row in rows for value in row.values() if value is not None)
+    assert sorted(said) == sorted(re.sub(r"\s", "", given_text))
