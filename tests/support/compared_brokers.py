@@ -18,7 +18,7 @@ from compared_answers import Compared, Difference, differences
 from compared_groups import ComparedGroups, without_lives
 from compared_logins import compare_login
 from encodings_to_try import KEYS, transforms
-from known_differences import KnownDifference
+from known_difference import KnownDifference
 from known_topics import know
 from odd_logs import odd_logs
 from offsets_kept import MemoryLog

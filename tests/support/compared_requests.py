@@ -16,7 +16,7 @@ from compared_brokers import World
 from compared_groups import Step
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from known_differences import KnownDifference
+from known_difference import KnownDifference
 from mutated_frames import mutated_body
 
 from tiering.endpoint.protocol.api_keys import Api

@@ -3,45 +3,33 @@
 docs/serve.md has the same as a table.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
 from compared_answers import Compared, Difference
 from compared_logins import Token
+from known_difference import KnownDifference, fails_inside, fetched
+from known_group_differences import GROUP_DIFFERENCES
+from known_log_differences import LOG_DIFFERENCES
 
-from local_log.formats.batches import scan
-from local_log.formats.list_offsets import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
 from local_log.formats.primitives import INT32_MAX
 from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
-    CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
-    JOIN_GROUP,
-    LIST_OFFSETS,
     METADATA,
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     UPDATE_FEATURES,
-    Api,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
-from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
-from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
-from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -49,18 +37,6 @@ from tiering.endpoint.protocol.messages.update_features import FeatureUpdateKey,
 
 _TRANSACTION = 1
 _INTERNAL = {"__consumer_offsets", "__transaction_state"}
-_OF_TIERS = (EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDifference:
-    """What differs, and why; `holds` says whether a difference is one of these."""
-
-    what: str
-    reason: str
-    holds: Callable[[Compared, Difference], bool]
-    shown_by: tuple[tuple[Api, int, object], ...]
-    """A request, or the life of a group."""
 
 
 def _names(of: Compared, found: Difference) -> bool:
@@ -81,7 +57,7 @@ def _features(of: Compared, found: Difference) -> bool:
 
 def _order(of: Compared, found: Difference) -> bool:
     if of.api is FETCH:  # partitions that can be read have the request's order
-        return found.path.endswith("[order]") and any(one.error_code for one in _fetched(of.theirs))
+        return found.path.endswith("[order]") and any(one.error_code for one in fetched(of.theirs))
     return found.path.endswith("[order]")
 
 
@@ -107,77 +83,6 @@ def _directory(of: Compared, found: Difference) -> bool:
 
 def _words(of: Compared, found: Difference) -> bool:
     return found.path.endswith("error_message")
-
-
-def _later_segments(of: Compared, found: Difference) -> bool:
-    if not found.path.startswith("topics.partitions.") or of.api is not LIST_OFFSETS:
-        return False
-    theirs, ours = found.within[-1]
-    return bool(theirs.offset == -1 < ours.offset and not theirs.error_code)
-
-
-def _tiers(of: Compared, found: Difference) -> bool:
-    if of.api is not LIST_OFFSETS or not found.path.startswith("topics.partitions."):
-        return False
-    place = found.within[-2][0].name, found.within[-1][0].partition_index
-    asked = ((topic.name, one.partition_index, one.timestamp) for topic in of.request.topics for one in topic.partitions)
-    return any((name, number) == place and timestamp in _OF_TIERS for name, number, timestamp in asked)
-
-
-def _stable_offset(of: Compared, found: Difference) -> bool:
-    if not found.path.endswith("last_stable_offset") or of.request.isolation_level:
-        return False
-    theirs, ours = found.within[-1]
-    return bool(found.theirs < found.ours == ours.high_watermark == theirs.high_watermark)
-
-
-def _whole_batches(of: Compared, found: Difference) -> bool:
-    if not found.path.startswith("responses.partitions.") or found.theirs is None or found.ours is None:
-        return False
-    if found.path.endswith("aborted_transactions"):
-        theirs, ours = found.within[-1]
-        one, other = set(found.theirs), set(found.ours)
-        return list(theirs.records) != list(ours.records) and (one <= other or other <= one)
-    if not found.path.endswith("records"):
-        return False
-    return _is_cut(found.theirs, found.ours, of.bases, is_first=_is_first(of, found))
-
-
-def _is_cut(theirs: bytes, ours: bytes, bases: frozenset[int], *, is_first: bool) -> bool:
-    shorter = min(len(theirs), len(ours))
-    if theirs[:shorter] != ours[:shorter] or not is_first:
-        return theirs[:shorter] == ours[:shorter]
-    if len(theirs) > len(ours):
-        return scan(theirs)[1] == len(ours)
-    _, next_batch = scan(ours[len(theirs) :]), scan(ours, len(theirs))[0]
-    return int(next_batch.base_offset[0]) in bases or _starts_segment(next_batch, bases)
-
-
-def _starts_segment(batches: Any, bases: frozenset[int]) -> bool:
-    """A compacted segment may begin with a gap."""
-    first = int(batches.base_offset[0])
-    return any(first - 1000 < base <= first for base in bases)
-
-
-def _is_first(of: Compared, found: Difference) -> bool:
-    """Whether the partitions before have equal records, so that both had the same room left."""
-    pairs = zip(_fetched(of.theirs), _fetched(of.ours), strict=False)
-    unequal = next(theirs for theirs, ours in pairs if b"".join(theirs.records or ()) != b"".join(ours.records or ()))
-    return unequal is found.within[-1][0]
-
-
-def _fetched(answer: Any) -> Iterator[Any]:
-    for topic in answer.responses:
-        yield from topic.partitions
-
-
-def fails_inside(of: Compared, found: Difference) -> bool:
-    """Whether the broker answered so."""
-    codes = [getattr(theirs, "error_code", 0) for theirs, _ in found.within]
-    whole = [topic.error_code for topic in getattr(of.theirs, "topics", ()) if hasattr(topic, "error_code")]
-    if of.api is FETCH:  # the other partitions have its bytes
-        whole += [one.error_code for one in _fetched(of.theirs)]
-    return ErrorCode.UNKNOWN_SERVER_ERROR in codes or ErrorCode.UNKNOWN_SERVER_ERROR in whole
 
 
 def _overflow(of: Compared, found: Difference) -> bool:
@@ -217,51 +122,7 @@ def _nobody(of: Compared, found: Difference) -> bool:
     return of.api is SASL_AUTHENTICATE and b"n=nobody," in of.request.data
 
 
-def _named_twice(of: Compared, found: Difference) -> bool:
-    joins = (one for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest))
-    return any(len({protocol.name for protocol in join.protocols}) < len(join.protocols) for join in joins)
-
-
-def _elected(of: Compared, found: Difference) -> bool:
-    if of.api is not JOIN_GROUP or None in (of.theirs, of.ours) or of.theirs.error_code or of.ours.error_code:
-        return False
-    has_left = any(isinstance(one, LeaveGroupRequest) for one in of.before)
-    first = {one.protocols[0].name for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest) and one.protocols}
-    if found.path == "protocol_name" or found.path == "members.metadata":
-        return len(first) > 1
-    return has_left and (found.path == "leader" or found.path.startswith("members"))
-
-
-def _becomes_static(of: Compared, found: Difference) -> bool:
-    said = of.request
-    if of.api is not CONSUMER_GROUP_HEARTBEAT or said.instance_id is None or said.member_epoch != 0:
-        return False
-    before = (one for one in of.before[:-1] if isinstance(one, ConsumerGroupHeartbeatRequest))
-    has_other = any(one.member_id == said.member_id and one.instance_id != said.instance_id for one in before)
-    return has_other and found.path.startswith(("assignment", "member_epoch"))
-
-
-def _fetch(topic: str, **fields: Any) -> FetchRequest:
-    one = FetchPartition(0, **{"partition_max_bytes": INT32_MAX} | fields)
-    return FetchRequest(topics=(FetchTopic(topic, partitions=(one,)),))
-
-
-def _offset(*topics: str, timestamp: int) -> ListOffsetsRequest:
-    asked = (ListOffsetsPartition(0, timestamp=timestamp),)
-    return ListOffsetsRequest(-1, topics=tuple(ListOffsetsTopic(topic, asked) for topic in topics))
-
-
 _LAST = Cursor("g-tiny", INT32_MAX)
-_RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("sticky")
-
-
-def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
-    return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
-
-
-def _heard(member_id: str, instance_id: str | None) -> ConsumerGroupHeartbeatRequest:
-    topics = ("many.with-dots",)
-    return ConsumerGroupHeartbeatRequest("@group", member_id, 0, instance_id, None, 60_000, topics, None, "range", ())
 
 
 KNOWN_DIFFERENCES = (
@@ -313,30 +174,7 @@ KNOWN_DIFFERENCES = (
         _words,
         ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "nowhere", None),))),),
     ),
-    KnownDifference(
-        "ListOffsets: by a time that only an emptied batch of its segment has",
-        "The first record of a later segment that is as late. A broker looks into one local segment, and finds none.",
-        _later_segments,
-        ((LIST_OFFSETS, 11, _offset("g-compacted", timestamp=1_700_000_028_749)),),
-    ),
-    KnownDifference(
-        "ListOffsets: the earliest local, the latest tiered offset and the earliest one that is not uploaded",
-        "Those of the archive. A broker knows of its own tiered storage only.",
-        _tiers,
-        ((LIST_OFFSETS, 11, _offset("g-txn", timestamp=EARLIEST_LOCAL)),),
-    ),
-    KnownDifference(
-        "Fetch: last stable offset",
-        "Told to consumers that read committed records only; others, which do not use it, are told the high watermark.",
-        _stable_offset,
-        ((FETCH, 11, _fetch("g-txn")),),
-    ),
-    KnownDifference(
-        "Fetch: bytes, and the aborted transactions among them",
-        "As many whole batches as fit, of several segments. A broker ends at the end of a segment, or within a batch.",
-        _whole_batches,
-        ((FETCH, 11, _fetch("g-codec-none")),),
-    ),
+    *LOG_DIFFERENCES,
     KnownDifference(
         "All: requests that a broker answers with UNKNOWN_SERVER_ERROR",
         "What makes it fail, as a size below 0 or an empty name, is taken for 0 or for unknown here, or refused.",
@@ -394,26 +232,5 @@ KNOWN_DIFFERENCES = (
         _amid_tokens,
         ((SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")), (METADATA, 12, MetadataRequest(topics=()))),
     ),
-    KnownDifference(
-        "JoinGroup: a protocol that a member names twice",
-        "It counts once. A broker counts it twice, and then takes it for one that not all members support.",
-        _named_twice,
-        tuple((JOIN_GROUP, 0, _join(protocols)) for protocols in ((_RANGE,), (_RANGE, _RANGE), (_RANGE,))),
-    ),
-    KnownDifference(
-        "JoinGroup: the protocol when votes are equal, and who leads after the leader has left",
-        "What the member votes for that joined first, and this member; a broker's choice is that of a hash table.",
-        _elected,
-        (
-            (JOIN_GROUP, 0, _join((_RANGE, _STICKY))),
-            (JOIN_GROUP, 0, _join((_STICKY, _RANGE))),
-            (JOIN_GROUP, 0, _join((_RANGE, _STICKY), "@0")),
-        ),
-    ),
-    KnownDifference(
-        "ConsumerGroupHeartbeat: a member that joins again, with another group.instance.id or with one for the first time",
-        "It gets its partitions of the group's epoch. A broker gives it none before the next one, if it was not in this one.",
-        _becomes_static,
-        tuple((CONSUMER_GROUP_HEARTBEAT, 1, _heard(*who)) for who in (("m0", None), ("m1", None), ("m0", "i0"))),
-    ),
+    *GROUP_DIFFERENCES,
 )

@@ -1,7 +1,7 @@
 """How our answers to clients from before 0.11 may differ from those of a broker of 3.9, each with a request that shows it."""
 
 from compared_answers import Compared, Difference
-from known_differences import KnownDifference, fails_inside
+from known_difference import KnownDifference, fails_inside
 from odd_logs import TRIMMED_AT
 
 from local_log.formats.batches import decode, scan

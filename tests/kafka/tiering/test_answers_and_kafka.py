@@ -18,7 +18,8 @@ from compared_transactions import ComparedTransactions
 from compared_writes import AnyRecords, ComparedWrites, alter_groups, make_topics, reassign, remove_topics
 from consumer_lives import consumer_lives
 from kafka_judge import oracle
-from known_differences import KNOWN_DIFFERENCES, KnownDifference
+from known_difference import KnownDifference
+from known_differences import KNOWN_DIFFERENCES
 from local_tiers import Host
 from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER

@@ -10,7 +10,8 @@ from compared_brokers import World, compared_with
 from compared_requests import compare_any, known
 from compared_writes import AnyRecords, ComparedWrites, configs
 from kafka_judge import oracle
-from known_differences import KNOWN_DIFFERENCES, KnownDifference
+from known_difference import KnownDifference
+from known_differences import KNOWN_DIFFERENCES
 from known_old_differences import KNOWN_OLD_DIFFERENCES
 from local_tiers import Host
 from real_kafka import BROKER_3_9

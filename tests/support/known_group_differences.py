@@ -1,0 +1,73 @@
+"""How answers to members of groups may differ from a broker's."""
+
+from compared_answers import Compared, Difference
+from known_difference import KnownDifference
+
+from tiering.endpoint.protocol.api_keys import (
+    CONSUMER_GROUP_HEARTBEAT,
+    JOIN_GROUP,
+)
+from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
+
+_RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("sticky")
+
+
+def _named_twice(of: Compared, found: Difference) -> bool:
+    joins = (one for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest))
+    return any(len({protocol.name for protocol in join.protocols}) < len(join.protocols) for join in joins)
+
+
+def _elected(of: Compared, found: Difference) -> bool:
+    if of.api is not JOIN_GROUP or None in (of.theirs, of.ours) or of.theirs.error_code or of.ours.error_code:
+        return False
+    has_left = any(isinstance(one, LeaveGroupRequest) for one in of.before)
+    first = {one.protocols[0].name for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest) and one.protocols}
+    if found.path == "protocol_name" or found.path == "members.metadata":
+        return len(first) > 1
+    return has_left and (found.path == "leader" or found.path.startswith("members"))
+
+
+def _becomes_static(of: Compared, found: Difference) -> bool:
+    said = of.request
+    if of.api is not CONSUMER_GROUP_HEARTBEAT or said.instance_id is None or said.member_epoch != 0:
+        return False
+    before = (one for one in of.before[:-1] if isinstance(one, ConsumerGroupHeartbeatRequest))
+    has_other = any(one.member_id == said.member_id and one.instance_id != said.instance_id for one in before)
+    return has_other and found.path.startswith(("assignment", "member_epoch"))
+
+
+def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
+
+
+def _heard(member_id: str, instance_id: str | None) -> ConsumerGroupHeartbeatRequest:
+    topics = ("many.with-dots",)
+    return ConsumerGroupHeartbeatRequest("@group", member_id, 0, instance_id, None, 60_000, topics, None, "range", ())
+
+
+GROUP_DIFFERENCES = (
+    KnownDifference(
+        "JoinGroup: a protocol that a member names twice",
+        "It counts once. A broker counts it twice, and then takes it for one that not all members support.",
+        _named_twice,
+        tuple((JOIN_GROUP, 0, _join(protocols)) for protocols in ((_RANGE,), (_RANGE, _RANGE), (_RANGE,))),
+    ),
+    KnownDifference(
+        "JoinGroup: the protocol when votes are equal, and who leads after the leader has left",
+        "What the member votes for that joined first, and this member; a broker's choice is that of a hash table.",
+        _elected,
+        (
+            (JOIN_GROUP, 0, _join((_RANGE, _STICKY))),
+            (JOIN_GROUP, 0, _join((_STICKY, _RANGE))),
+            (JOIN_GROUP, 0, _join((_RANGE, _STICKY), "@0")),
+        ),
+    ),
+    KnownDifference(
+        "ConsumerGroupHeartbeat: a member that joins again, with another group.instance.id or with one for the first time",
+        "It gets its partitions of the group's epoch. A broker gives it none before the next one, if it was not in this one.",
+        _becomes_static,
+        tuple((CONSUMER_GROUP_HEARTBEAT, 1, _heard(*who)) for who in (("m0", None), ("m1", None), ("m0", "i0"))),
+    ),
+)
