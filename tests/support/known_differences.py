@@ -122,9 +122,6 @@ def _nobody(of: Compared, found: Difference) -> bool:
     return of.api is SASL_AUTHENTICATE and b"n=nobody," in of.request.data
 
 
-_LAST = Cursor("g-tiny", INT32_MAX)
-
-
 KNOWN_DIFFERENCES = (
     KnownDifference(
         "All: addresses, the cluster's id, session ids, directories",

@@ -4,7 +4,7 @@ What they may be and what they are unless given is the engine's to say (LogConfi
 cluster here whose topics stay out of an archive until somebody lets them in, so it is true unless given.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from local_log.engine.config import FIELDS, LogConfig, read_config
 from local_log.errors import Invalid
 from tiering.config.assignment import Assignment, Problem, shown
 from tiering.config.settings import refuse_no_pattern
+from tiering.local_tier.broker_synonyms import BROKER_SYNONYMS
 from tiering.retention import policy as retention_settings
 
 ENABLE: Final = "remote.storage.enable"
@@ -25,36 +26,10 @@ OF_TOPICS: Final = (*OF_ARCHIVE, *OF_LOGS)
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _MS: Final = "retention.ms"
-_SYNONYMS: Final[Mapping[str, tuple[str, int]]] = {
-    "log.retention.ms": (_MS, 1),
-    "log.retention.minutes": (_MS, _MINUTE_MS),
-    "log.retention.hours": (_MS, _HOUR_MS),
-    "log.retention.bytes": ("retention.bytes", 1),
-    "log.local.retention.ms": ("local.retention.ms", 1),
-    "log.local.retention.bytes": ("local.retention.bytes", 1),
-    "log.cleanup.policy": ("cleanup.policy", 1),
-    "log.segment.delete.delay.ms": ("file.delete.delay.ms", 1),
+SYNONYMS: Final = {
+    **{broker: of for broker, of in BROKER_SYNONYMS.items() if of[0] in OF_TOPICS},
     "log.dir": ("log.dirs", 1),
-    "log.segment.bytes": ("segment.bytes", 1),
-    "log.roll.ms": ("segment.ms", 1),
-    "log.roll.hours": ("segment.ms", _HOUR_MS),
-    "log.roll.jitter.ms": ("segment.jitter.ms", 1),
-    "log.roll.jitter.hours": ("segment.jitter.ms", _HOUR_MS),
-    "log.index.size.max.bytes": ("segment.index.bytes", 1),
-    "log.index.interval.bytes": ("index.interval.bytes", 1),
-    "log.flush.interval.messages": ("flush.messages", 1),
-    "log.flush.interval.ms": ("flush.ms", 1),
-    "log.preallocate": ("preallocate", 1),
-    "message.max.bytes": ("max.message.bytes", 1),
-    "log.message.timestamp.type": ("message.timestamp.type", 1),
-    "log.message.timestamp.before.max.ms": ("message.timestamp.before.max.ms", 1),
-    "log.message.timestamp.after.max.ms": ("message.timestamp.after.max.ms", 1),
-    "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
-    "log.cleaner.min.compaction.lag.ms": ("min.compaction.lag.ms", 1),
-    "log.cleaner.max.compaction.lag.ms": ("max.compaction.lag.ms", 1),
-    "log.cleaner.min.cleanable.ratio": ("min.cleanable.dirty.ratio", 1),
 }
-SYNONYMS: Final = {broker: of for broker, of in _SYNONYMS.items() if of[0] in OF_TOPICS or of[0] == "log.dirs"}
 """What a broker calls a setting, and by what its value is multiplied; of several for one the first counts, as in Kafka."""
 
 

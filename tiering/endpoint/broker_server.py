@@ -205,7 +205,7 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
 def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:
     from tiering.endpoint.transactions.opening import open_transactions
 
-    config = TransactionConfig.of(settings, tier.transaction_max_timeout_ms)
+    config = TransactionConfig.of(settings, tier.manager_config.transaction_max_timeout_ms)
     return open_transactions(tier, config, groups, CLOCK, report, _room(settings))
 
 

@@ -115,9 +115,9 @@ class LocalTier:
         return tuple(directory.path for directory in self._manager.directories)
 
     @property
-    def transaction_max_timeout_ms(self) -> int:
-        """`transaction.max.timeout.ms`: no transaction is open for longer, or its coordinator does not work."""
-        return self._manager.config.transaction_max_timeout_ms
+    def manager_config(self) -> ManagerConfig:
+        """The log manager's settings."""
+        return self._manager.config
 
     @property
     def offline(self) -> tuple[Offline, ...]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
+from tiering.endpoint.apis.broker_configs import BrokerConfig, broker_configs, endpoint_config
 from tiering.endpoint.apis.context import Context, unknown_topic
-from tiering.endpoint.apis.topic_configs import DYNAMIC_GROUP, DYNAMIC_TOPIC, TopicConfig, topic_configs
-from tiering.endpoint.config_def import Setting
+from tiering.endpoint.apis.topic_configs import BROKER_NAMES, DYNAMIC_GROUP, DYNAMIC_TOPIC, TopicConfig, topic_configs
 from tiering.endpoint.coordinator.group_configs import GROUP_SETTINGS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
@@ -18,7 +18,7 @@ from tiering.endpoint.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from tiering.endpoint.settings import SETTINGS
+from tiering.endpoint.request_context import ConnectionContext, RequestContext
 
 
 class ResourceType(IntEnum):
@@ -33,11 +33,11 @@ class ResourceType(IntEnum):
 
 BROKERS_MAX: Final = 100
 """How often one request may ask for the settings of this broker, whose answer is a thousand times as large as the question."""
-_GIVEN, _DEFAULT = 4, 5
-"""Kafka's ConfigSource: STATIC_BROKER_CONFIG, DEFAULT_CONFIG."""
 
 
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+def describe_configs(
+    request: DescribeConfigsRequest, request_context: RequestContext, context: Context
+) -> DescribeConfigsResponse:
     """A list of settings a resource, an empty one for a topic that there is; an error for each if one is of no known type."""
     unknown = [one for one in request.resources if one.resource_type not in set(ResourceType)]
     if unknown:
@@ -47,11 +47,17 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Descr
         reason = f"the settings of a broker are told at most {BROKERS_MAX} times a request"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
     topics = topic_names(context) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
-    return DescribeConfigsResponse(results=tuple(_described(one, request, topics, context) for one in request.resources))
+    return DescribeConfigsResponse(
+        results=tuple(_described(one, request, topics, request_context.connection, context) for one in request.resources)
+    )
 
 
 def _described(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, topics: Container[str], context: Context
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    topics: Container[str],
+    connection: ConnectionContext,
+    context: Context,
 ) -> DescribeConfigsResult:
     kind, name = resource.resource_type, resource.resource_name
     node_id = str(context.cluster.live.node_id)
@@ -69,8 +75,9 @@ def _described(
     if kind == ResourceType.GROUP:
         configs = _of_group(resource, request, context)
     if kind == ResourceType.BROKER and name:  # without a name: what is set for all brokers at run time
-        wanted = set(resource.configuration_keys or SETTINGS)
-        configs = tuple(_setting(one, request, context) for key, one in SETTINGS.items() if key in wanted)
+        wanted = resource.configuration_keys
+        found = broker_configs(connection, context)
+        configs = tuple(_of_broker(one, request) for one in found if not wanted or one.name in wanted)
     return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
 
 
@@ -95,7 +102,9 @@ def _of_topic(
 
 def _of_log(one: TopicConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
     own = ((one.source, one.value),) if one.source == DYNAMIC_TOPIC else ()
-    synonyms = tuple(DescribeConfigsSynonym(one.name, value, source) for source, value in (*own, *one.defaults))
+    of_broker = BROKER_NAMES.get(one.name, one.name)
+    defaults = tuple(DescribeConfigsSynonym(of_broker, value, source) for source, value in one.defaults)
+    synonyms = (*(DescribeConfigsSynonym(one.name, value, source) for source, value in own), *defaults)
     return DescribeConfigsResourceResult(
         one.name, one.value, config_source=one.source, synonyms=synonyms if request.include_synonyms else (), config_type=one.type
     )
@@ -108,18 +117,12 @@ def _of_group(
     own, wanted = context.groups.configs.own(resource.resource_name), resource.configuration_keys or GROUP_SETTINGS
     found = []
     for name in filter(wanted.__contains__, GROUP_SETTINGS):
-        of_broker = _setting(GROUP_SETTINGS[name].of_broker, replace(request, include_synonyms=True), context)
-        source = DYNAMIC_GROUP if name in own else of_broker.config_source
-        synonyms = (*((DescribeConfigsSynonym(name, own[name], source),) if name in own else ()), *of_broker.synonyms)
-        one = replace(
-            of_broker,
-            name=name,
-            value=own.get(name, of_broker.value),
-            read_only=False,
-            config_source=source,
-            synonyms=synonyms if request.include_synonyms else (),
-        )
-        found.append(one)
+        of_broker = endpoint_config(GROUP_SETTINGS[name].of_broker, context)
+        one = replace(of_broker, name=name)
+        if name in own:
+            synonyms = ((name, own[name], DYNAMIC_GROUP), *of_broker.synonyms)
+            one = replace(one, value=own[name], source=DYNAMIC_GROUP, synonyms=synonyms)
+        found.append(replace(_of_broker(one, request), read_only=False))
     return tuple(found)
 
 
@@ -127,17 +130,14 @@ def _refused(resource: DescribeConfigsResource, reason: str) -> DescribeConfigsR
     return DescribeConfigsResult(ErrorCode.INVALID_REQUEST, reason, resource.resource_type, resource.resource_name)
 
 
-def _setting(setting: Setting, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResourceResult:
-    settings = context.settings
-    value, default = (setting.text(one) if one is not None else None for one in (settings[setting], setting.default))
-    given = (DescribeConfigsSynonym(setting.name, value, _GIVEN),) if setting.name in settings.given else ()
-    defaults = (DescribeConfigsSynonym(setting.name, default, _DEFAULT),) if default is not None else ()
+def _of_broker(one: BrokerConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = (DescribeConfigsSynonym(*synonym) for synonym in one.synonyms) if request.include_synonyms else ()
     return DescribeConfigsResourceResult(
-        name=setting.name,
-        value=value,
+        name=one.name,
+        value=one.value,
         read_only=True,
-        config_source=_GIVEN if given else _DEFAULT,
-        synonyms=(*given, *defaults) if request.include_synonyms else (),
-        config_type=setting.type,
-        documentation=setting.help if request.include_documentation else None,
+        config_source=one.source,
+        synonyms=tuple(synonyms),
+        config_type=one.type,
+        documentation=one.help if request.include_documentation else None,
     )

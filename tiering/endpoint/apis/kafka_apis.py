@@ -147,7 +147,7 @@ _ANSWERS: Final[Mapping[int, Answer]] = {
     DESCRIBE_ACLS.key: describe_acls,
     CREATE_ACLS.key: create_acls,
     DELETE_ACLS.key: delete_acls,
-    DESCRIBE_CONFIGS.key: lambda message, request_context, context: describe_configs(message, context),
+    DESCRIBE_CONFIGS.key: describe_configs,
     ALTER_CONFIGS.key: alter_configs,
     CREATE_PARTITIONS.key: create_partitions,
     INCREMENTAL_ALTER_CONFIGS.key: incremental_alter_configs,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from local_log.engine.config import FIELDS, LogConfig
 from tiering.endpoint.apis.own_logs import config_with
 from tiering.endpoint.config_def import ConfigType
+from tiering.local_tier.broker_synonyms import BROKER_SYNONYMS
 from tiering.local_tier.topics import OF_REPLICAS
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ _INTS: Final = frozenset(
         *("compression.gzip.level", "compression.lz4.level", "compression.zstd.level"),
     }
 )
+BROKER_NAMES: Final[Mapping[str, str]] = {of: name for name, (of, factor) in BROKER_SYNONYMS.items() if factor == 1}
+"""What a broker calls a setting of topics that have none of their own; the others have one name."""
 DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT, DYNAMIC_GROUP = 1, 4, 5, 8
 """Kafka's ConfigSource."""
 
@@ -44,7 +47,7 @@ def topic_configs(name: str, own: Mapping[str, str], tier: "LocalTier") -> tuple
         value, default = getattr(config, field), getattr(without, field)
         given = ((STATIC_BROKER, set_here[setting]),) if setting in set_here else ()
         source = DYNAMIC_TOPIC if setting in own else STATIC_BROKER if given else DEFAULT
-        found.append(TopicConfig(setting, text_of(value), source, _type(setting, value), (*given, (DEFAULT, text_of(default)))))
+        found.append(TopicConfig(setting, text_of(value), source, type_of(setting, value), (*given, (DEFAULT, text_of(default)))))
     return tuple(sorted((*found, *(_of_replicas(setting, own) for setting in OF_REPLICAS)), key=lambda one: one.name))
 
 
@@ -67,6 +70,7 @@ def text_of(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _type(setting: str, value: object) -> ConfigType:
+def type_of(setting: str, value: object) -> ConfigType:
+    """Kafka's type of a setting of logs."""
     kinds = {bool: ConfigType.BOOLEAN, str: ConfigType.STRING, float: ConfigType.DOUBLE, tuple: ConfigType.LIST}
     return kinds.get(type(value), ConfigType.INT if setting in _INTS else ConfigType.LONG)

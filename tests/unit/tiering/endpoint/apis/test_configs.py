@@ -2,7 +2,9 @@
 
 import pytest
 from asked_endpoint import Endpoint
+from local_tiers import Host
 from tiered_worlds import World
+from writing_endpoint import WritingEndpoint
 
 from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import DESCRIBE_CONFIGS
@@ -32,8 +34,10 @@ def described(endpoint: Endpoint, kind: int, name: str, *keys: str, version: int
 @pytest.mark.parametrize("version", range(1, 5))
 def test_the_broker_s_settings_are_all_told(endpoint: Endpoint, version: int) -> None:
     found = described(endpoint, ResourceType.BROKER, "1", version=version)
-    assert {one.name: one.value or "" for one in found.configs} == {n: s.text(s.default) for n, s in SETTINGS.items()}
-    assert all(one.read_only and not one.is_sensitive and one.config_source == 5 and one.synonyms == () for one in found.configs)
+    *endpoints, listeners = found.configs
+    assert listeners.name == "advertised.listeners"
+    assert {one.name: one.value or "" for one in endpoints} == {n: s.text(s.default) for n, s in SETTINGS.items()}
+    assert all(one.read_only and not one.is_sensitive and one.config_source == 5 and one.synonyms == () for one in endpoints)
     if version >= 3:
         assert {one.config_type for one in found.configs} == {1, 2, 3, 5, 7}
         assert {one.documentation for one in found.configs} == {None}
@@ -78,3 +82,42 @@ def test_no_request_asks_for_the_settings_of_the_broker_again_and_again(endpoint
     for count, code in ((BROKERS_MAX, ErrorCode.NONE), (BROKERS_MAX + 1, ErrorCode.INVALID_REQUEST)):
         found = endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((one,) * count)).results
         assert [(each.error_code, bool(each.configs)) for each in found] == [(code, not code)] * count
+
+
+def test_a_broker_tells_its_address_and_the_settings_of_its_own_log_directories(endpoint: Endpoint) -> None:
+    assert (
+        described(endpoint, ResourceType.BROKER, "1", "advertised.listeners").configs[0].value == "PLAINTEXT://broker.test:9092"
+    )
+    assert described(endpoint, ResourceType.BROKER, "1", "log.segment.bytes").configs == (), (
+        "those of another process are unknown"
+    )
+    host = Host(settings={"retention.ms": "5000"})
+    found = described(WritingEndpoint(host, retention_check_interval_ms=7), ResourceType.BROKER, "1", include_synonyms=True)
+    told = {one.name: one for one in found.configs}
+    assert len(told) == len(found.configs)
+    assert told["log.dirs"].value == "/a,/b"
+    for name, value, default in (
+        ("log.retention.ms", "5000", "604800000"),
+        ("log.retention.check.interval.ms", "7", "300000"),
+    ):
+        one = told[name]
+        synonyms = (DescribeConfigsSynonym(name, value, 4), DescribeConfigsSynonym(name, default, 5))
+        assert (one.value, one.config_source, one.config_type, one.synonyms) == (value, 4, 5, synonyms)
+    types = {
+        "log.dirs": 7,
+        "log.cleaner.enable": 1,
+        "log.cleaner.threads": 3,
+        "log.cleaner.backoff.ms": 5,
+        "log.segment.bytes": 3,
+    }
+    assert {name: told[name].config_type for name in types} == types
+    assert (told["log.segment.bytes"].value, told["log.segment.bytes"].config_source) == ("1073741824", 5)
+
+
+def test_a_topic_s_default_has_the_broker_s_name() -> None:
+    endpoint = WritingEndpoint(Host(settings={}))
+    found = described(endpoint, ResourceType.TOPIC, "orders", "retention.ms", "compression.type", include_synonyms=True)
+    assert {one.name: [synonym.name for synonym in one.synonyms] for one in found.configs} == {
+        "retention.ms": ["log.retention.ms"],
+        "compression.type": ["compression.type"],
+    }
