@@ -10,7 +10,7 @@ from known_group_differences import GROUP_DIFFERENCES
 from known_log_differences import LOG_DIFFERENCES
 
 from local_log.formats.primitives import INT32_MAX
-from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
+from tiering.endpoint.apis.configs import DESCRIBED_GROUPS_MAX, REPEATED_MAX
 from tiering.endpoint.protocol.api_keys import (
     API_VERSIONS,
     DESCRIBE_CONFIGS,
@@ -68,10 +68,11 @@ def _settings(of: Compared, found: Difference) -> bool:
     return found.path == "results.configs[]" or found.path.startswith(tuple(f"results.configs.{name}" for name in own))
 
 
-def _many_brokers(of: Compared, found: Difference) -> bool:
+def _repeated(of: Compared, found: Difference) -> bool:
     if of.api is not DESCRIBE_CONFIGS or not found.path.startswith("results."):
         return False
-    return sum(one.resource_type == ResourceType.BROKER for one in of.request.resources) > BROKERS_MAX
+    asked = {(one.resource_type, one.resource_name) for one in of.request.resources}
+    return len(of.request.resources) - len(asked) > REPEATED_MAX
 
 
 def _directory(of: Compared, found: Difference) -> bool:
@@ -154,10 +155,10 @@ KNOWN_DIFFERENCES = (
         ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(2, "g-tiny", None),))),),
     ),
     KnownDifference(
-        f"DescribeConfigs: more than {BROKERS_MAX} resources that are a broker",
+        f"DescribeConfigs: resources that are named again more than {REPEATED_MAX} times, or {DESCRIBED_GROUPS_MAX} groups",
         "INVALID_REQUEST for each resource: the answer would be a thousand times as large as the request.",
-        _many_brokers,
-        ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(4, "", None),) * (BROKERS_MAX + 1))),),
+        _repeated,
+        ((DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((DescribeConfigsResource(4, "", None),) * (REPEATED_MAX + 2))),),
     ),
     KnownDifference(
         "DescribeLogDirs: sizes",

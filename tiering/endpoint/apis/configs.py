@@ -31,8 +31,10 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-BROKERS_MAX: Final = 100
-"""How often one request may ask for the settings of this broker, whose answer is a thousand times as large as the question."""
+REPEATED_MAX: Final = 100
+"""How often one request may name resources that it has named before: the answer is up to a thousand times as large."""
+DESCRIBED_GROUPS_MAX: Final = 10_000
+"""How many groups one request may name: any name is one of a group, and has settings."""
 
 
 def describe_configs(
@@ -43,13 +45,19 @@ def describe_configs(
     if unknown:
         reason = f"Unexpected resource type UNKNOWN for resource {unknown[0].resource_name}"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
-    if sum(one.resource_type == ResourceType.BROKER for one in request.resources) > BROKERS_MAX:
-        reason = f"the settings of a broker are told at most {BROKERS_MAX} times a request"
+    if _asks_too_much(request):
+        reason = f"a request names resources again at most {REPEATED_MAX} times, and {DESCRIBED_GROUPS_MAX} groups"
         return DescribeConfigsResponse(results=tuple(_refused(one, reason) for one in request.resources))
     topics = topic_names(context) if any(one.resource_type == ResourceType.TOPIC for one in request.resources) else ()
     return DescribeConfigsResponse(
         results=tuple(_described(one, request, topics, request_context.connection, context) for one in request.resources)
     )
+
+
+def _asks_too_much(request: DescribeConfigsRequest) -> bool:
+    asked = {(one.resource_type, one.resource_name) for one in request.resources}
+    groups = sum(kind == ResourceType.GROUP for kind, _ in asked)
+    return len(request.resources) - len(asked) > REPEATED_MAX or groups > DESCRIBED_GROUPS_MAX
 
 
 def _described(

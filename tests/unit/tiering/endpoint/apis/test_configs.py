@@ -6,7 +6,7 @@ from local_tiers import Host
 from tiered_worlds import World
 from writing_endpoint import WritingEndpoint
 
-from tiering.endpoint.apis.configs import BROKERS_MAX, ResourceType
+from tiering.endpoint.apis.configs import DESCRIBED_GROUPS_MAX, REPEATED_MAX, ResourceType
 from tiering.endpoint.protocol.api_keys import DESCRIBE_CONFIGS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_configs import (
@@ -77,11 +77,29 @@ def test_a_type_that_kafka_does_not_have_is_refused_for_all(endpoint: Endpoint) 
         assert one.error_message == "Unexpected resource type UNKNOWN for resource x"
 
 
-def test_no_request_asks_for_the_settings_of_the_broker_again_and_again(endpoint: Endpoint) -> None:
-    one = DescribeConfigsResource(ResourceType.BROKER, "1", ("node.id",))
-    for count, code in ((BROKERS_MAX, ErrorCode.NONE), (BROKERS_MAX + 1, ErrorCode.INVALID_REQUEST)):
-        found = endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest((one,) * count)).results
-        assert [(each.error_code, bool(each.configs)) for each in found] == [(code, not code)] * count
+def outcomes(endpoint: Endpoint, resources: tuple[DescribeConfigsResource, ...]) -> set[tuple[int, bool]]:
+    found = endpoint.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources)).results
+    assert len(found) == len(resources)
+    return {(each.error_code, bool(each.configs)) for each in found}
+
+
+REFUSED = {(ErrorCode.INVALID_REQUEST, False)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key"),
+    [(ResourceType.BROKER, "1", "node.id"), (ResourceType.GROUP, "readers", "consumer.session.timeout.ms")],
+)
+def test_no_request_asks_for_the_same_settings_again_and_again(endpoint: Endpoint, kind: int, name: str, key: str) -> None:
+    one = DescribeConfigsResource(kind, name, (key,))
+    assert outcomes(endpoint, (one,) * (REPEATED_MAX + 1)) == {(0, True)}
+    assert outcomes(endpoint, (one,) * (REPEATED_MAX + 2)) == REFUSED
+
+
+def test_no_request_asks_for_the_settings_of_any_number_of_groups(endpoint: Endpoint) -> None:
+    groups = tuple(DescribeConfigsResource(ResourceType.GROUP, str(number), None) for number in range(DESCRIBED_GROUPS_MAX + 1))
+    assert outcomes(endpoint, groups[1:]) == {(0, True)}
+    assert outcomes(endpoint, groups) == REFUSED
 
 
 def test_a_broker_tells_its_address_and_the_settings_of_its_own_log_directories(endpoint: Endpoint) -> None:
