@@ -13,8 +13,10 @@ from histories.recorder import Recorder
 
 QUICK = {
     "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 6_000,
-    "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50,
+    "retry.backoff.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50, "metadata.recovery.strategy": "none",
 }  # fmt: skip
+"""Without the strategy "rebootstrap" of librdkafka 2.16: send_offsets_to_transaction can wait for ever for the connection of a
+coordinator that was dropped with the brokers of before."""
 DEBUG_PRODUCER, DEBUG_CONSUMER = "eos,broker", "cgrp,broker"
 """What librdkafka logs of clients with transactions."""
 PAD = 1_000
