@@ -112,8 +112,8 @@ WRITE_CACHING: Final = Setting(
     ConfigType.BOOLEAN,
     True,
     lambda text: one_of("true", "false")(text) == "true",
-    "Whether producers with `acks=all` are answered before their records are synced to the disk, as by a broker. With `false` "
-    "records are synced first, those of many requests at a time. Redpanda's name, not a setting of Kafka.",
+    "Whether producers with `acks=all`, and consumers that commit, are answered before what they write is synced to the disk, as "
+    "by a broker. With `false` it is synced first, that of many requests at a time. Redpanda's name, not a setting of Kafka.",
 )
 STORAGE_MIN_FREE_BYTES: Final = long_setting(
     "storage.min.free.bytes",

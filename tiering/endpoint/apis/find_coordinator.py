@@ -51,11 +51,15 @@ def _coordinator(key: str, key_type: int, context: Context) -> Coordinator:
 def coordinator_of(group: str, context: Context) -> Broker:
     """The broker that coordinates a group: the same on every broker that sees the same ones alive."""
     live = context.cluster.live
-    node_id = live.leader_of(NAME, context.groups.partition_for(group))
+    node_id = _coordinates(group, context)
     return next(broker for broker in live.brokers if broker.node_id == node_id)
 
 
 def check_coordinator(group: str, context: Context) -> None:
     """Raises GroupError if another broker coordinates the group."""
-    if coordinator_of(group, context).node_id != context.cluster.live.node_id:
+    if _coordinates(group, context) != context.cluster.live.node_id:
         raise GroupError(ErrorCode.NOT_COORDINATOR)
+
+
+def _coordinates(group: str, context: Context) -> int:
+    return context.cluster.live.leader_of(NAME, context.groups.partition_for(group))

@@ -4,10 +4,10 @@ Topics are named up to version 9 of the first two, and have ids since. What is c
 so that a topic that is created anew does not get the offsets of the former one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -53,6 +53,18 @@ _GROUPS_SINCE: Final = 8
 _NO_OFFSET: Final = -1
 
 
+class _Topic(NamedTuple):
+    """A topic that there is. Of one that cannot be opened neither the id is known, which is zeros, nor the partitions."""
+
+    name: str
+    id: str
+    partitions: Mapping[int, object] | None = None
+
+    def may_have(self, number: int) -> bool:
+        """Whether there is such a partition, as far as that is known."""
+        return self.partitions is None or number in self.partitions
+
+
 def offset_commit(
     request: OffsetCommitRequest, request_context: RequestContext, context: Context
 ) -> "OffsetCommitResponse | Future[OffsetCommitResponse]":
@@ -63,12 +75,11 @@ def offset_commit(
         if isinstance(found, ErrorCode):
             answers.append(_refused(topic, found))
             continue
-        may_be = _partitions_of(found[0], context)
-        wanted = tuple(one for one in topic.partitions if may_be(one.partition_index))
+        wanted = tuple(one for one in topic.partitions if found.may_have(one.partition_index))
         if wanted:
-            known.append(OffsetCommitRequestTopic(*found, wanted))
+            known.append(OffsetCommitRequestTopic(found.name, found.id, wanted))
         if len(wanted) < len(topic.partitions):
-            missing = tuple(one for one in topic.partitions if not may_be(one.partition_index))
+            missing = tuple(one for one in topic.partitions if not found.may_have(one.partition_index))
             answers.append(_refused(replace(topic, partitions=missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if known:
         asked = replace(request, topics=tuple(known))
@@ -117,12 +128,6 @@ def _unless_lost(found: OffsetCommitResponse, group: str, error: LogError | None
     return replace(found, topics=tuple(replace(topic, partitions=tuple(map(told, topic.partitions))) for topic in found.topics))
 
 
-def _partitions_of(topic: str, context: Context) -> Callable[[int], bool]:
-    """Tells whether there is such a partition, as far as that is known."""
-    found = topic_named(context, topic)
-    return lambda number: not isinstance(found, HostedTopic) or number in found.partitions
-
-
 def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
     partitions = tuple(OffsetCommitResponsePartition(one.partition_index, code) for one in topic.partitions)
     return OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions)
@@ -148,7 +153,7 @@ def _group(
     for topic in asked.topics or ():
         found = _topic(topic.name, topic.topic_id, request_context, context)
         if not isinstance(found, ErrorCode):
-            known.append(replace(topic, name=found[0], topic_id=found[1]))
+            known.append(replace(topic, name=found.name, topic_id=found.id))
         elif request_context.version < _BY_ID_SINCE:
             known.append(topic)  # as in Kafka, the offsets of a topic that is gone are told until they expire
         else:
@@ -212,12 +217,18 @@ def _deleted(
     )
 
 
-def _topic(name: str, topic_id: str, request_context: RequestContext, context: Context) -> tuple[str, str] | ErrorCode:
-    """The name and the id of a topic, zeros if it cannot be opened; or the error that says that there is none."""
-    if request_context.version >= _BY_ID_SINCE:
-        by_id = context.logs.topic_by_id(topic_id)
-        return ErrorCode.UNKNOWN_TOPIC_ID if by_id is None else (by_id.name, by_id.id)
-    by_name = topic_named(context, name)
-    if by_name is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return name, by_name.id if isinstance(by_name, HostedTopic) else ZERO_TOPIC_ID
+def _topic(name: str, topic_id: str, request_context: RequestContext, context: Context) -> _Topic | ErrorCode:
+    """A topic, or the error that says that there is none. Raises NotAtHand."""
+    if request_context.version < _BY_ID_SINCE:
+        by_name = topic_named(context, name)
+        if isinstance(by_name, HostedTopic):
+            return _Topic(name, by_name.id, by_name.partitions)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name is None else _Topic(name, ZERO_TOPIC_ID)
+    if not context.may_wait:
+        known = context.logs.name_of(topic_id)
+        by_id = None if known is None else context.logs.at_hand(known)
+        if not isinstance(by_id, HostedTopic) or by_id.id != topic_id:
+            raise NotAtHand
+        return _Topic(by_id.name, by_id.id, by_id.partitions)
+    found = context.logs.topic_by_id(topic_id)
+    return ErrorCode.UNKNOWN_TOPIC_ID if found is None else _Topic(found.name, found.id, found.partitions)

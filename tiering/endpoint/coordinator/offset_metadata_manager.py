@@ -5,7 +5,7 @@ Whoever is no member may commit for a group that has none; a group that is not t
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -273,7 +273,8 @@ class OffsetMetadataManager:
             group.validate_generation(generation)
 
     def _metadata_error(self, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition) -> ErrorCode:
-        size = len((partition.committed_metadata or "").encode("utf-16-le", "surrogatepass")) // 2
+        text = partition.committed_metadata or ""
+        size = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if size > self.config.offset_metadata_max else ErrorCode.NONE
 
     def _fetched(
@@ -298,7 +299,7 @@ class OffsetMetadataManager:
         if producer is not None:
             transaction = (partition_for(group, self.journal.log.partitions), producer.producer_id)
         for at, (key, offset) in enumerate(kept, first):
-            self.offsets.replay(key, None if offset is None else replace(offset, record_offset=at), transaction)
+            self.offsets.replay(key, None if offset is None else offset._replace(record_offset=at), transaction)
 
 
 def _kept(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tiering.endpoint.coordinator.records import Record
@@ -63,6 +64,7 @@ class OffsetsLog(Protocol):
         """All that is there, in the order of each partition. Raises LogError."""
 
 
+@lru_cache(maxsize=1_000)  # groups, whose names have 32,767 bytes at most
 def partition_for(group: str, partitions: int) -> int:
     """The partition that keeps a group: by the absolute value of Java's hash code of its id, 0 for the one that has none."""
     code = 0

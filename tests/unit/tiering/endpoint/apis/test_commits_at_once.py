@@ -4,76 +4,31 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from archive_fakes import CountingIds
 from asked_endpoint import bytes_of, response_of
-from local_tiers import Host
+from committing_endpoint import KEPT_FREE, CommittingEndpoint
 from many_threads import in_a_thread
-from writing_endpoint import ByHand, WritingEndpoint, allowed
+from writing_endpoint import ByHand, allowed
 
 from local_log.disk import Space
 from local_log.errors import Unreadable
-from tiering.endpoint.apis.kafka_apis import Later, handle_at_once
+from tiering.endpoint.apis.kafka_apis import Later
 from tiering.endpoint.appends.at_once import LONG_MS, PAUSE_MS
-from tiering.endpoint.appends.free_room import CoordinatorsRoom
 from tiering.endpoint.appends.group_commit import GroupCommit
 from tiering.endpoint.authorization.acls import Acl, Operation, ResourceType
-from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
-from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
-from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
-from tiering.endpoint.own_logs import OwnLogs
 from tiering.endpoint.protocol.api_keys import OFFSET_COMMIT
 from tiering.endpoint.protocol.errors import ErrorCode
-from tiering.endpoint.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from tiering.endpoint.protocol.requests import RequestHeader, write_request
-from tiering.local_tier.reads import TierReads
+from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitResponse
 
-VERSION, KEPT_FREE = 9, 128 << 20
-CONFIG = GroupCoordinatorConfig(offsets_topic_partitions=1)
+VERSION = 9
 SYNCED = "sync /a/__consumer_offsets-0/00000000000000000000.log"
 
 
-class CommittingEndpoint(WritingEndpoint):
-    """One with groups, whose offsets are in a log of its own. It has two batches, with which all is known that appends need."""
-
-    def __init__(self) -> None:
-        super().__init__(Host(dirs=("/a",), settings={}))
-        self.start()
-        for offset in (1, 2):
-            assert code_of(self.handled(offset)()) == ErrorCode.NONE
-
-    def start(self) -> None:
-        """Takes up what the log has."""
-        offsets = OffsetsTopic.of(self.tier, CONFIG, CoordinatorsRoom(KEPT_FREE, self.clock))
-        groups = GroupCoordinator(CONFIG, offsets, self.clock, CountingIds(), self.said.append)
-        groups.load()
-        self.context = replace(self.context, groups=groups, logs=OwnLogs(TierReads(self.tier, None), self.host.disk))
-
-    def offset(self) -> int:
-        """What the group has committed."""
-        found = self.context.groups.fetch_offsets(OffsetFetchRequestGroup("readers", topics=None), require_stable=False)
-        return next((topic.partitions[0].committed_offset for topic in found.topics), -1)
-
-    def handled(self, offset: int, topic: str = "orders") -> Any:
-        """What comes at once of a commit: the parts of the answer, a call, or the Later of it."""
-        of_topic = OffsetCommitRequestTopic(topic, partitions=(OffsetCommitRequestPartition(0, offset, committed_metadata=""),))
-        request = OffsetCommitRequest("readers", topics=(of_topic,))
-        frame = write_request(RequestHeader(OFFSET_COMMIT, VERSION, 99, "test"), request)[4:]
-        return handle_at_once(frame, self.connection, replace(self.context, may_wait=False))
-
-    def log_bytes(self) -> bytes:
-        """Of all that was committed."""
-        return self.log("__consumer_offsets").read(0, 1 << 20).records
-
-
-def code_of(parts: Any) -> int:
-    assert isinstance(parts, list)
-    response = response_of(OFFSET_COMMIT, VERSION, b"".join(map(bytes_of, parts)))
-    return int(response.topics[0].partitions[0].error_code)
+def code_of(found: Any) -> int:
+    """The error code of a response, or of the parts of one."""
+    if isinstance(found, list):
+        found = response_of(OFFSET_COMMIT, VERSION, b"".join(map(bytes_of, found)))
+    assert isinstance(found, OffsetCommitResponse)
+    return found.topics[0].partitions[0].error_code
 
 
 @pytest.fixture
@@ -83,7 +38,7 @@ def endpoint() -> CommittingEndpoint:
 
 def test_a_commit_is_appended_and_answered_at_once_and_found_after_a_crash(endpoint: CommittingEndpoint) -> None:
     assert [code_of(endpoint.handled(offset)) for offset in (3, 4)] == [ErrorCode.NONE] * 2
-    assert (endpoint.offset(), endpoint.log("__consumer_offsets").log_end_offset) == (4, 4)
+    assert (endpoint.offset(), endpoint.offsets_log().log_end_offset) == (4, 4)
     endpoint.host.loses_power(lost=0.0)
     endpoint.own(endpoint.host.started())
     endpoint.start()
@@ -96,18 +51,18 @@ def test_the_bytes_are_those_of_a_commit_that_may_wait(endpoint: CommittingEndpo
         assert code_of(endpoint.handled(offset)) == ErrorCode.NONE
         other.context.at_once.took(0, other.clock.now_ms())
         assert code_of(other.handled(offset)()) == ErrorCode.NONE
-    assert endpoint.log_bytes() == other.log_bytes()
+    assert endpoint.offsets_log().read(0, 1 << 20).records == other.offsets_log().read(0, 1 << 20).records
 
 
 @pytest.mark.parametrize("what", ["the coordinator", "its log"])
 def test_a_commit_that_had_to_wait_for_another_thread_is_made_by_a_call_once(endpoint: CommittingEndpoint, what: str) -> None:
-    lock = endpoint.context.groups._lock if what == "the coordinator" else endpoint.log("__consumer_offsets").lock
+    lock = endpoint.context.groups._lock if what == "the coordinator" else endpoint.offsets_log().lock
     found: list[Any] = []
     with lock:
         in_a_thread(lambda: found.append(endpoint.handled(3)))
     assert endpoint.offset() == 2
     assert code_of(found[0]()) == ErrorCode.NONE
-    assert (endpoint.offset(), endpoint.log("__consumer_offsets").log_end_offset) == (3, 3)
+    assert (endpoint.offset(), endpoint.offsets_log().log_end_offset) == (3, 3)
 
 
 def test_after_an_append_that_took_long_others_make_the_commits_for_a_while(endpoint: CommittingEndpoint) -> None:
@@ -128,6 +83,13 @@ def test_a_topic_that_is_not_there_and_a_client_that_may_not_are_refused(endpoin
     endpoint.context = allowed(endpoint.context, Acl(ResourceType.GROUP, "readers", "User:ANONYMOUS", Operation.READ))
     assert code_of(endpoint.handled(3)) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert endpoint.offset() == 2
+
+
+def test_a_topic_by_its_id_is_looked_up_where_that_takes_no_time(endpoint: CommittingEndpoint) -> None:
+    topic = endpoint.context.logs.topic("orders")
+    assert topic is not None
+    assert code_of(endpoint.handled(3, topic.id, version=10)) == ErrorCode.NONE
+    assert callable(endpoint.handled(4, "AAAAAAAAAAAAAAAAAAAAAQ", version=10))
 
 
 def test_a_full_volume_takes_no_commit_and_what_is_committed_is_read(endpoint: CommittingEndpoint) -> None:

@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from archive_fakes import CountingIds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from managed import T0
 from offsets_kept import Coordinator, MemoryLog
 
 from local_log.engine.errors import MessageTooLarge
@@ -11,8 +14,8 @@ from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_coordinator import REFUSED, GroupCoordinator
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer
-from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
-from tiering.endpoint.coordinator.records import OffsetAndMetadata, Record, offset_commit_record
+from tiering.endpoint.coordinator.record_messages import OffsetCommitKey, OffsetCommitValue
+from tiering.endpoint.coordinator.records import NO_EXPIRY, OffsetAndMetadata, Record, offset_commit_record, record
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 
@@ -335,3 +338,21 @@ def test_groups_and_offsets_with_pending_ones_do_not_expire() -> None:
     ended(coordinator, 5, is_committed=True)
     coordinator.started()
     assert (coordinator.offsets(), coordinator.offsets("others")) == ({("orders", 0): 1}, {("orders", 0): 60})
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    group=st.text(max_size=40),
+    topic=st.text(max_size=40),
+    numbers=st.tuples(st.integers(0, 1 << 30), st.integers(0, 1 << 62), st.integers(-1, 1 << 30)),
+    metadata=st.text(max_size=300),
+    expires_ms=st.sampled_from((NO_EXPIRY, T0)),
+    topic_id=st.sampled_from((ZERO_TOPIC_ID, ONE, OTHER)),
+)
+def test_the_bytes_of_a_commit_are_those_of_its_fields(
+    group: str, topic: str, numbers: tuple[int, int, int], metadata: str, expires_ms: int, topic_id: str
+) -> None:
+    number, offset, epoch = numbers
+    key, kept = OffsetCommitKey(group, topic, number), OffsetAndMetadata(offset, epoch, metadata, T0, expires_ms, topic_id)
+    value = OffsetCommitValue(offset, epoch, metadata, T0, expires_ms, topic_id)
+    assert offset_commit_record(key, kept) == record(key, value, 4 if expires_ms == NO_EXPIRY else 1)
