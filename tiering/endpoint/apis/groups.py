@@ -10,6 +10,7 @@ from typing import Any, Final
 from tiering.endpoint.apis.auth_helper import authorized_operations
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.find_coordinator import check_coordinator
+from tiering.endpoint.apis.later import later
 from tiering.endpoint.authorization.acls import ResourceType
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.joining import Client
@@ -44,10 +45,8 @@ def join_group(request: JoinGroupRequest, request_context: RequestContext, conte
         check_coordinator(request.group_id, context)
     except GroupError as e:
         return _done(_readable(JoinGroupResponse(error_code=e.code, member_id=request.member_id), version))
-    found: Future[JoinGroupResponse] = Future()
-    asked = context.groups.join_group(request, client)
-    asked.add_done_callback(lambda done: found.set_result(_readable(done.result(), version)))
-    return found
+    asked = context.groups.join_group(request, client, may_wait=context.may_wait)
+    return later(asked, lambda response: _readable(response, version)) if version < _NULL_PROTOCOL_SINCE else asked
 
 
 def _readable(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
@@ -64,14 +63,14 @@ def sync_group(request: SyncGroupRequest, request_context: RequestContext, conte
         check_coordinator(request.group_id, context)
     except GroupError as e:
         return _done(SyncGroupResponse(error_code=e.code))
-    return context.groups.sync_group(request)
+    return context.groups.sync_group(request, may_wait=context.may_wait)
 
 
 def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     """Whether the member is to join again."""
     try:
         check_coordinator(request.group_id, context)
-        return HeartbeatResponse(error_code=context.groups.heartbeat(request))
+        return HeartbeatResponse(error_code=context.groups.heartbeat(request, may_wait=context.may_wait))
     except GroupError as e:
         return HeartbeatResponse(error_code=e.code)
 

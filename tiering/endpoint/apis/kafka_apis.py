@@ -237,20 +237,21 @@ class OfArchive(partial[Any]):
 _FETCH_KEY: Final = FETCH.key.to_bytes(2, "big")
 _PRODUCE_KEY: Final = PRODUCE.key.to_bytes(2, "big")
 _AT_ONCE_BYTES_MAX: Final = 4 << 10
-_CHANGES: Final[Mapping[bytes, int]] = {_PRODUCE_KEY: BYTES_MAX, OFFSET_COMMIT.key.to_bytes(2, "big"): _AT_ONCE_BYTES_MAX}
-"""Requests that are answered at once besides fetches, by the keys of their APIs, and of how many bytes."""
+_OF_MEMBERS: Final = (OFFSET_COMMIT, HEARTBEAT, JOIN_GROUP, SYNC_GROUP)
+_AT_ONCE: Final = {_PRODUCE_KEY: BYTES_MAX, **{one.key.to_bytes(2, "big"): _AT_ONCE_BYTES_MAX for one in _OF_MEMBERS}}
+"""Requests that are answered at once besides fetches: of how many bytes, by the keys of their APIs."""
 _AT_ONCE_PARTITIONS_MAX: Final = 16
 
 
 def handle_at_once(
     frame: bytes, connection: ConnectionContext, context: Context
 ) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
-    """The answer to a small fetch, append or commit, if nobody has to be waited for; else a call that waits and gives the answer.
+    """The answer to a small fetch or append, or to a group's member, if nobody is waited for; else a call that waits for it.
 
     So these are not handed to another thread and back. `context` is one whose answers may not wait. Raises as `handle`.
     """
-    if len(frame) <= _CHANGES.get(frame[:2], 0):
-        return _change_at_once(frame, connection, context)
+    if len(frame) <= _AT_ONCE.get(frame[:2], 0):
+        return _once(frame, connection, context)
     if frame[:2] != _FETCH_KEY or len(frame) > _AT_ONCE_BYTES_MAX:
         return partial(handle, frame, connection, replace(context, may_wait=True))
     context.look()
@@ -265,7 +266,7 @@ def handle_at_once(
     return answer_fetch_at_once(waiting, context, may_wait=message.max_wait_ms > 0)
 
 
-def _change_at_once(
+def _once(
     frame: bytes, connection: ConnectionContext, context: Context
 ) -> list[Any] | Waits | Throttled | Later | Callable[[], list[Any] | Waits | Throttled | Later]:
     """What of it has to wait is left to the call."""

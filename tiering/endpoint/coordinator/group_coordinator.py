@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remote.clock import Clock, Ids
 from tiering.endpoint.at_hand import NotAtHand
-from tiering.endpoint.coordinator.classic_group import Member
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import described, listed
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_memory import (
-    MEMBER_BYTES,
-    OFFSET_BYTES,
     GroupMemory,
+    commit_size,
     counted,
     heartbeat_size,
-    protocols_size,
-    texts_size,
+    join_size,
+    sync_size,
 )
 from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataManager
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
+from tiering.endpoint.coordinator.loading import replay
 from tiering.endpoint.coordinator.modern.describing import described as described_consumers
 from tiering.endpoint.coordinator.modern.describing import not_found
 from tiering.endpoint.coordinator.modern.heartbeats import Heartbeats
@@ -38,22 +37,8 @@ from tiering.endpoint.coordinator.modern.regular_expressions import matching
 from tiering.endpoint.coordinator.modern.topics import NoTopics, Topics
 from tiering.endpoint.coordinator.modern.validation import check_request
 from tiering.endpoint.coordinator.offset_metadata_manager import OffsetMetadataManager
-from tiering.endpoint.coordinator.offsets_log import (
-    EndOfTransaction,
-    Loaded,
-    OffsetsLog,
-    Transaction,
-    TransactionalProducer,
-    partition_for,
-)
+from tiering.endpoint.coordinator.offsets_log import OffsetsLog, Transaction, TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.rebalancing import Rebalancing
-from tiering.endpoint.coordinator.record_messages import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
-from tiering.endpoint.coordinator.records import committed, read_key, read_value
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import (
@@ -130,31 +115,10 @@ class GroupCoordinator:
         """Takes up what the log has. Raises LogError."""
         with self._answering():
             for found in () if self.log is None else self.log.load():
-                if isinstance(found, EndOfTransaction):
-                    self._offsets.offsets.end_transaction(found.transaction, is_committed=found.is_committed)
-                else:
-                    self._replay(found)
+                replay(found, self._groups, self._offsets.offsets)
             self._groups.loaded()
             self._heartbeats.loaded()
             self._memory.recount()
-
-    def _replay(self, found: Loaded) -> None:
-        key = read_key(found.record.key)
-        if key is None:
-            return
-        value = None if found.record.value is None else read_value(key, found.record.value)
-        if isinstance(key, GroupMetadataKey):
-            assert value is None or isinstance(value, GroupMetadataValue)
-            self._groups.replay(key.group, value)
-            return
-        if not isinstance(key, OffsetCommitKey):
-            assert not isinstance(value, OffsetCommitValue | GroupMetadataValue)
-            self._groups.replay_consumers(key, value)
-            return
-        assert value is None or isinstance(value, OffsetCommitValue)
-        if value is not None:
-            self._groups.ensure(key.group)
-        self._offsets.offsets.replay(key, None if value is None else committed(value, found.offset), found.transaction)
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""
@@ -184,20 +148,27 @@ class GroupCoordinator:
             self._groups.unload()
             self._is_active = False
 
-    def join_group(self, request: JoinGroupRequest, client: Client) -> "Future[JoinGroupResponse]":
-        """The answer to a join, which may come when others have joined."""
+    def join_group(self, request: JoinGroupRequest, client: Client, *, may_wait: bool = True) -> "Future[JoinGroupResponse]":
+        """The answer to a join, which may come when others have joined. Raises NotAtHand if it had to wait and may not."""
         waiter: Future[JoinGroupResponse] = Future()
         code = self._join_error(request)
-        with self._answering():
+        with self._answering(may_wait=may_wait):
+            if not may_wait and self._may_write_on_join(request):
+                raise NotAtHand
             if code or not self._is_active:
                 code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
                 self._rebalancing.refuse_join(waiter, code, request.member_id)
-            elif not self._memory.takes(self._more_of_join(request, client)):
+            elif not self._memory.takes(self._more_of_join(request, client), may_count=may_wait):
                 self.report(FULL)
                 self._rebalancing.refuse_join(waiter, ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)
             else:
                 self._groups.join(request, client, waiter)
         return waiter
+
+    def _may_write_on_join(self, request: JoinGroupRequest) -> bool:
+        """A group that is new, and a static member that starts anew, are kept at once; all else when the leader has assigned."""
+        is_known = request.group_id in self._groups.groups and request.group_instance_id is None
+        return self.log is not None and not is_known
 
     def _join_error(self, request: JoinGroupRequest) -> ErrorCode:
         if not request.group_id:
@@ -205,21 +176,27 @@ class GroupCoordinator:
         least, most = self.config.group_min_session_timeout_ms, self.config.group_max_session_timeout_ms
         return ErrorCode.NONE if least <= request.session_timeout_ms <= most else ErrorCode.INVALID_SESSION_TIMEOUT
 
-    def sync_group(self, request: SyncGroupRequest) -> "Future[SyncGroupResponse]":
-        """The answer to a sync, which may come when the leader has assigned."""
+    def sync_group(self, request: SyncGroupRequest, *, may_wait: bool = True) -> "Future[SyncGroupResponse]":
+        """The answer to a sync, which may come when the leader has assigned. Raises NotAtHand if it had to wait and may not."""
         waiter: Future[SyncGroupResponse] = Future()
-        with self._answering():
+        with self._answering(may_wait=may_wait):
+            if not may_wait and self._may_write_on_sync(request):
+                raise NotAtHand
             try:
                 self._check(request.group_id)
-                self._require(self._more_of_sync(request), ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._require(sync_size(request), ErrorCode.UNKNOWN_SERVER_ERROR, may_wait=may_wait)
                 self._groups.sync(request, waiter)
             except GroupError as e:
                 self._rebalancing.answer(waiter, SyncGroupResponse(error_code=e.code))
         return waiter
 
-    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Whether a member is to join again. Raises GroupError."""
-        with self._answering():
+    def _may_write_on_sync(self, request: SyncGroupRequest) -> bool:
+        group = self._groups.groups.get(request.group_id)
+        return self.log is not None and group is not None and request.member_id == group.leader_id
+
+    def heartbeat(self, request: HeartbeatRequest, *, may_wait: bool = True) -> ErrorCode:
+        """Whether a member is to join again. Raises GroupError, and NotAtHand if it had to wait and may not."""
+        with self._answering(may_wait=may_wait):
             self._check(request.group_id)
             return self._groups.heartbeat(request)
 
@@ -304,7 +281,7 @@ class GroupCoordinator:
             self.report(f"group {request.group_id}: {REFUSED}")
         with self._answering(may_wait=may_wait):
             if self.log is not None:
-                self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
+                self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION, may_wait=may_wait)
             return self._offsets.commit(request, version, self.clock.now_ms(), may_wait=may_wait)
 
     def commit_transactional_offsets(
@@ -334,34 +311,17 @@ class GroupCoordinator:
             self._check(request.group_id)
             return self._offsets.delete(request)
 
-    def _member(self, group_id: str, member_id: str) -> Member | None:
-        group = self._groups.groups.get(group_id)
-        return None if group is None else group.members.get(member_id)
-
     def _more_of_join(self, request: JoinGroupRequest, client: Client) -> int:
-        """Bytes that a join adds to what is there; a member that says what it has said before adds none."""
-        known, size = self._member(request.group_id, request.member_id), protocols_size(request.protocols)
-        if known is not None:
-            return size - protocols_size(known.protocols)
-        of_member = 2 * texts_size(request.group_instance_id, client.client_id)  # its id begins with one of them
-        return size + 2 * MEMBER_BYTES + texts_size(request.group_id, request.protocol_type) + of_member
-
-    def _more_of_sync(self, request: SyncGroupRequest) -> int:
-        return sum(len(one.assignment) for one in request.assignments)
+        group = self._groups.groups.get(request.group_id)
+        return join_size(request, client.client_id, None if group is None else group.members.get(request.member_id))
 
     def _more_of_commit(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int:
-        known = self._offsets.offsets.of_group(request.group_id)
-        asked = ((one, known.get((topic.name, one.partition_index))) for topic in request.topics for one in topic.partitions)
-        sizes = (
-            texts_size(one.committed_metadata) + (OFFSET_BYTES if before is None else -texts_size(before.metadata))
-            for one, before in asked
-        )
         is_new = request.group_id not in self._groups.groups and request.group_id not in self._groups.consumers
-        return sum(sizes) + (MEMBER_BYTES + texts_size(request.group_id)) * is_new
+        return commit_size(request, self._offsets.offsets.of_group(request.group_id), is_new=is_new)
 
-    def _require(self, size: int, code: ErrorCode) -> None:
-        """Raises GroupError if there is no memory for so many bytes more."""
-        if not self._memory.takes(size):
+    def _require(self, size: int, code: ErrorCode, *, may_wait: bool = True) -> None:
+        """Raises GroupError if there is no memory for so many bytes more, NotAtHand if it takes time to say and may not."""
+        if not self._memory.takes(size, may_count=may_wait):
             self.report(FULL)
             raise GroupError(code)
 

@@ -3,17 +3,23 @@
 What requests add is summed up, and what there is counted anew when that might be too much; so a request costs a sum.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from remote.clock import Clock
+from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Protocols
-from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets
+from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets, Partition
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
 from tiering.endpoint.coordinator.modern.member import ConsumerGroupMember
 from tiering.endpoint.coordinator.modern.topics import Topics
+from tiering.endpoint.coordinator.records import OffsetAndMetadata
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest
+from tiering.endpoint.protocol.messages.offset_commit import OffsetCommitRequest
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest
+from tiering.endpoint.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 MEMBER_BYTES: Final = 2_500
 """Of a member, of an id that was handed out, or of a group, besides its texts: measured, and rounded up."""
@@ -64,6 +70,32 @@ def _said_size(member: ConsumerGroupMember) -> int:
     return TEXT_BYTES * len(member.names) + texts_size(*texts)
 
 
+def join_size(request: JoinGroupRequest, client_id: str, known: Member | None) -> int:
+    """Bytes that a join adds to what is there; a member that says what it has said before adds none."""
+    size = protocols_size(request.protocols)
+    if known is not None:
+        return size - protocols_size(known.protocols)
+    of_member = 2 * texts_size(request.group_instance_id, client_id)  # its id begins with one of them
+    return size + 2 * MEMBER_BYTES + texts_size(request.group_id, request.protocol_type) + of_member
+
+
+def sync_size(request: SyncGroupRequest) -> int:
+    """Bytes of the assignments that a leader makes."""
+    return sum(len(one.assignment) for one in request.assignments)
+
+
+def commit_size(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest, known: Mapping[Partition, OffsetAndMetadata], *, is_new: bool
+) -> int:
+    """Bytes that a commit adds to what its group has committed, and to the groups if it is a new one."""
+    size = (MEMBER_BYTES + texts_size(request.group_id)) * is_new
+    for topic in request.topics:
+        for one in topic.partitions:
+            before = known.get((topic.name, one.partition_index))
+            size += texts_size(one.committed_metadata) + (OFFSET_BYTES if before is None else -texts_size(before.metadata))
+    return size
+
+
 def heartbeat_size(request: ConsumerGroupHeartbeatRequest, group: ConsumerGroup | None, topics: Topics) -> int:
     """Bytes that a heartbeat may add: of a member that joins, and of what it says anew."""
     known = None if group is None else group.members.get(request.member_id)
@@ -100,12 +132,14 @@ class GroupMemory:
         """Counts what there is."""
         self._used = self.count()
 
-    def takes(self, size: int) -> bool:
-        """Whether there is room for so many bytes more, which are taken then."""
+    def takes(self, size: int, *, may_count: bool = True) -> bool:
+        """Whether there is room for so many bytes more, which are taken then. Raises NotAtHand if it had to count and may not."""
         if size > 0 and self._used + size > self.bytes_max:
             now_ms = self.clock.now_ms()
             if now_ms < self._full_until_ms:
                 return False
+            if not may_count:
+                raise NotAtHand
             self.recount()
             if self._used + size > self.bytes_max:
                 self._full_until_ms = now_ms + RECOUNT_MS
