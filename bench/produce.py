@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import consumer_group_loads  # beside this file
 import group_loads  # beside this file
 import real_kafka  # beside the tests
 import tiered_storage  # beside this file
@@ -67,19 +68,21 @@ def run(out: Path, rounds: int, records: int = RECORDS) -> None:
         steady(clients, kafka, ours, min(rounds, 2), targets)
         group_loads.commits({one.name: (one.address, one.process) for one in (kafka, ours, synced)}, rounds)
         group_loads.rebalances({one.name: (one.address, one.process) for one in (kafka, ours)}, rounds)
+        consumer_group_loads.assignments({one.name: (one.address, one.process) for one in (kafka, ours)}, rounds)
     shutil.rmtree(out)
     targets.show()
 
 
 def started(out: Path, running: ExitStack) -> list[Server]:
     """A broker, ours, ours with group commit, and the broker with topics whose appends are synced one by one."""
-    address = running.enter_context(real_kafka.broker(out / "broker", for_speed=True))
+    at_once = {"group_consumer_assignment_interval_ms": "0"}
+    address = running.enter_context(real_kafka.broker(out / "broker", for_speed=True, **at_once))
     java = process_of(str(out / "broker" / "server.properties"))
     found = [Server(KAFKA, address, java)]
     for name, options in ((OURS, []), (SYNCED, ["-c", "write.caching=false"])):
         folder = out / name.replace(", ", "-")
         folder.mkdir()
-        no_delay = ["-c", "group.initial.rebalance.delay.ms=0"]
+        no_delay = ["-c", "group.initial.rebalance.delay.ms=0", "-c", "group.consumer.assignment.interval.ms=0"]
         at, process, _ = running.enter_context(served(["--own-log-dir", str(folder), *no_delay, *options]))
         found.append(Server(name, at, process))
     return [*found, Server(FLUSHED, address, java, {"flush.messages": "1"})]
