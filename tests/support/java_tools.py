@@ -20,9 +20,10 @@ class Tools:
     def __init__(self, address: str, client: Client) -> None:
         self._address, self._client = address, client
 
-    def __call__(self, name: str, *arguments: object, stdin: str = "", code: int = 0) -> str:
+    def __call__(self, name: str, *arguments: object, stdin: str = "", code: int = 0, address: str = "") -> str:
         """What a tool writes, ended with this code. `name` is its class, below `org.apache.kafka.tools` if not `kafka`."""
-        words = ("--bootstrap-server", self._address, *arguments)
+        verb = arguments[:1] if name == "ClusterTool" else ()
+        words = (*verb, "--bootstrap-server", address or self._address, *arguments[len(verb) :])
         coded = [base64.b64encode(str(word).encode()).decode() for word in (stdin, *words)]
         of_class = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
         ended, _, written = self._client.ask("\t".join([of_class, *coded])).partition(" ")

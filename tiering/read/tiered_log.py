@@ -261,8 +261,11 @@ class TieredLog:
         return self._at(self.end_offset())
 
     def earliest_local(self) -> TimestampOffset | None:
-        """The local log start offset (ListOffsets -4), None without a local log."""
-        return self._at(self.local.log_start_offset) if self.local else None
+        """The local log start offset (ListOffsets -4), None without a local log.
+
+        What DeleteRecords has deleted of a log that is not tiered may still be in its first segment.
+        """
+        return self._at(max(self.local.log_start_offset, self.log_start_offset)) if self.local else None
 
     def latest_tiered(self) -> TimestampOffset | None:
         """The last archived offset (ListOffsets -5), None where nothing is archived."""
