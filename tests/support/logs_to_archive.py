@@ -125,9 +125,9 @@ def due(folder: Path, partition: str) -> list[tuple[int, int]]:
     return [(base, end) for base, end in pairwise(bases) if end <= live(partition)["last_stable_offset"]]
 
 
-def roll(folder: Path, partition: str) -> None:
-    """Starts a new segment in a golden partition, as a broker does; the producer snapshot for its offset is there already."""
-    end = live(partition)["latest"][0]
+def roll(folder: Path, partition: str, end: int | None = None) -> None:
+    """Starts a new segment, as a broker does; the producer snapshot for it is there already. A golden one's end is known."""
+    end = live(partition)["latest"][0] if end is None else end
     for suffix in (".log", ".index", ".timeindex"):
         (folder / partition / f"{end:020d}{suffix}").touch()
 
