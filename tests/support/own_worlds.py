@@ -23,6 +23,7 @@ from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.expire import ExpireTask
 from tiering.agent.tasks.local_retention import LocalRetentionTask
+from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.workers import InTurn
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.own_log_dir import OwnLogDir
@@ -66,6 +67,7 @@ class OwnWorld:
         own = OwnTopics((), self.clock, tier=tier)
         tasks: list[Any] = [
             CopyTask(inner, self.clock, self.ids, wants=own.copies),
+            LostPartitionsTask(inner, self.clock, self.ids, was_deleted=tier.deleted.__contains__),
             ExpireTask(inner, self.clock, self.ids, given, 5 * MINUTE_MS, own, own),
             LocalRetentionTask(inner, self.clock, tier, 5 * MINUTE_MS),
         ]

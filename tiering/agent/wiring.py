@@ -247,7 +247,10 @@ def _tasks(config: Config, store: ObjectStore, clock: Clock, ids: Ids, cluster: 
         )
         replaces = ReplacedTopics(settings.archive_replace_compacted, cluster)
         copy = CopyTask(store, clock, ids, how, _copied(config, cluster), replaces=replaces)
-        tasks += [copy, LostPartitionsTask(store, clock, ids)]
+        lost = LostPartitionsTask(store, clock, ids)
+        if isinstance(cluster, OwnTopics):
+            lost.was_deleted = cluster.tier.deleted.__contains__
+        tasks += [copy, lost]
     if "expire" in settings.agent_tasks:
         interval_ms = settings.log_retention_check_interval_ms
         own = cluster if isinstance(cluster, OwnTopics) else None

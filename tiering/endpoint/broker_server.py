@@ -4,12 +4,13 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from local_log.errors import Invalid
+from local_log.errors import Invalid, LogError
+from local_log.formats.filenames import TopicPartition
 from remote.read.read_ahead import AheadBytes
 from remote.read.shared_reads import SharedReads
 from remote.read.window_cache import WindowCache, window_bytes_for
@@ -24,6 +25,7 @@ from tiering.endpoint.brokers.opening import open_brokers
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.offset_metadata_manager import EndOf
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.ending import left_behind, pools
 from tiering.endpoint.fetch_loop.loading import answer_ready
@@ -150,7 +152,7 @@ def broker_server(  # what it opens, in order, reads best in one place
         listener = _listening(config)
         configs = GroupConfigs(settings) if local_tier is None else GroupConfigs.of(settings, local_tier)
         groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs), configs)
-        groups.load()
+        groups.load(*_ends(local_tier))
         me = Broker(settings[NODE_ID], *(config.advertised or (config.host, listener.getsockname()[1])))
         lifecycle = open_brokers(me, config.listed, config.archive_url if config.register else None, reports)
         try:
@@ -200,6 +202,19 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
     from tiering.local_tier.reads import TierReads
 
     return OwnLogs(TierReads(tier, tiers.store, tiers.reading), local_disk())
+
+
+def _ends(tier: "LocalTier | None") -> tuple[EndOf, ...]:
+    """Where logs end that may have lost records: after a crash, or when the directory was restored."""
+    if tier is None or tier.was_clean:
+        return ()
+
+    def end_of(topic: str, partition: int) -> int | None:
+        with suppress(LogError):
+            return tier.log(TopicPartition(topic, partition)).log_end_offset
+        return None
+
+    return (end_of,)
 
 
 def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:

@@ -7,6 +7,7 @@ Looking up a log takes no lock, so that no append and no read waits for a tick.
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,7 +34,7 @@ from tiering.local_tier.adoption import Folder, adopted, merged, renamings
 from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.followed_starts import FollowedStarts
 from tiering.local_tier.topics import check_name, config_of, more_partitions
-from tiering.local_tier.topics_file import Topic, Topics, write_topics
+from tiering.local_tier.topics_file import DELETED_MAX, Topic, Topics, write_topics
 from tiering.local_tier.untiering import refuse_untiered, refuse_untiering
 
 Settings = Callable[[str], Mapping[str, str]]
@@ -73,6 +74,8 @@ class LocalTier:
         self._names_of: tuple[Mapping[str, Topic], Mapping[str | None, str]] = ({}, {})
         self._starts = FollowedStarts()
         self._save_starts = Schedule.beginning(0, {})
+        self.deleted = deque[str](maxlen=DELETED_MAX)
+        """The ids of topics that were deleted since the start, the last ones."""
         self.notes: tuple[str, ...] = ()
         """What the last start did with topics and folders that somebody should know."""
 
@@ -260,6 +263,7 @@ class LocalTier:
             topic, kept = self.topic(name), self._known.without(name)
             if topic.topic_id is not None:
                 self._save(kept)
+                self.deleted.append(topic.topic_id)
             left = [n for n in topic.partitions if not self._delete(TopicPartition(name, n))]
             if topic.topic_id is not None:  # the file has it, so that folders of it are deleted when their directory is back
                 for number in left:

@@ -2,7 +2,7 @@
 
 Users move partitions between brokers and delete topics. Nothing is lost if another log directory has the partition, or if all of
 it was archived. Until the manifest has recorded that, offsets that were not archived count as lost. A partition is shown as long
-as offsets of it are lost or may be.
+as offsets of it are lost or may be. If this process was asked to delete the topic, the manifest has the loss as acknowledged.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from functools import partial
 from local_log.errors import LogError
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
-from remote.manifest.losses import source_gone
+from remote.manifest.losses import acknowledged, new_losses, source_gone
+from remote.manifest.model import Manifest
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.store.api import ObjectStore
 from tiering.agent.outcome import Outcome
@@ -35,6 +36,7 @@ class LostPartitionsTask:
     ids: Ids
     kind: Kind = Kind.lost
     attempts_max: int | None = None
+    was_deleted: Callable[[str], bool] = lambda topic_id: False
     _marks: dict[str, Mark] = field(default_factory=dict)
 
     def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
@@ -42,9 +44,11 @@ class LostPartitionsTask:
         for view, mark in changes.dropped:
             if view.seen is None or view.is_left_alone:
                 continue
-            state.gone[mark.folder], self._marks[mark.folder] = replace(view, gone_ms=now_ms), mark
+            is_asked_for = self.was_deleted(view.seen.topic_id)
+            gone = replace(view, gone_ms=now_ms, is_gone_recorded=is_asked_for)
+            state.gone[mark.folder], self._marks[mark.folder] = gone, mark
             state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
-            if (records := view.unprotected(now_ms).records) > 0:
+            if not is_asked_for and (records := view.unprotected(now_ms).records) > 0:
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
@@ -98,6 +102,13 @@ class LostPartitionsTask:
             source, now_ms = mark.log_dir.id(), self.clock.now_ms()
             writer = ManifestWriter(self.store, path, self.clock, self.ids, source, stored.manifest.writer_epoch)
             change = partial(source_gone, source=source, log_end_offset=seen.end_offset, now_ms=now_ms)
+            if self.was_deleted(seen.topic_id):
+                change = partial(_deleted, change, now_ms=now_ms)
             return Outcome(job, archived=Archived.of(writer.commit(stored.manifest, change)))
         except LogError as e:
             return Outcome(job, error=e)
+
+
+def _deleted(gone: Callable[[Manifest], Manifest], before: Manifest, now_ms: int) -> Manifest:
+    after = gone(before)
+    return acknowledged(after, new_losses(before, after), "the deletion of the topic", now_ms)

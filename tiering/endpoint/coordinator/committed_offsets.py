@@ -35,6 +35,10 @@ class CommittedOffsets:
         """A group's offsets, in the order of their first commits."""
         return self._stable.get(group, _NOTHING)
 
+    def groups(self) -> tuple[str, ...]:
+        """The groups that have offsets."""
+        return tuple(self._stable)
+
     def count(self) -> int:
         """How many are committed, those of open transactions aside."""
         return sum(map(len, self._stable.values()))

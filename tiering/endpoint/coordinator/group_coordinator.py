@@ -36,7 +36,7 @@ from tiering.endpoint.coordinator.modern.member import LEAVE_EPOCH, LEAVE_STATIC
 from tiering.endpoint.coordinator.modern.regular_expressions import matching
 from tiering.endpoint.coordinator.modern.topics import NoTopics, Topics
 from tiering.endpoint.coordinator.modern.validation import check_request
-from tiering.endpoint.coordinator.offset_metadata_manager import OffsetMetadataManager
+from tiering.endpoint.coordinator.offset_metadata_manager import EndOf, OffsetMetadataManager
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog, Transaction, TransactionalProducer, partition_for
 from tiering.endpoint.coordinator.rebalancing import Rebalancing
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -111,13 +111,14 @@ class GroupCoordinator:
         assert self.log is not None
         return self.log.log_of(group)
 
-    def load(self) -> None:
-        """Takes up what the log has. Raises LogError."""
+    def load(self, end_of: EndOf = lambda topic, partition: None) -> None:
+        """Takes up what the log has, but for offsets beyond the ends of their logs. Raises LogError."""
         with self._answering():
             for found in () if self.log is None else self.log.load():
                 replay(found, self._groups, self._offsets.offsets)
             self._groups.loaded()
             self._heartbeats.loaded()
+            self._offsets.lower(end_of, self.report)
             self._memory.recount()
 
     def is_due(self) -> bool:

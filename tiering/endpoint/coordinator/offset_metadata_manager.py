@@ -3,7 +3,7 @@
 Whoever is no member may commit for a group that has none; a group that is not there is made so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -58,6 +58,7 @@ from tiering.endpoint.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
+_NO_LEADER_EPOCH: Final = -1
 _NO_OFFSET: Final = -1
 _NO_RETENTION_TIME: Final = -1
 _TOMBSTONE_BYTES: Final = 50
@@ -65,7 +66,12 @@ _TOMBSTONE_BYTES: Final = 50
 _UNKNOWN_GROUP_SINCE: Final = 9
 """The version of OffsetCommit since which an unknown group has an error of its own."""
 
+_Lowered = tuple[OffsetCommitKey, OffsetAndMetadata]
 _Kept = tuple[OffsetCommitKey, OffsetAndMetadata | None]
+
+
+EndOf = Callable[[str, int], int | None]
+"""The log end offset of a topic's partition, None if that is not known."""
 
 
 @dataclass(slots=True)
@@ -184,6 +190,27 @@ class OffsetMetadataManager:
                 has_none = not self.offsets.of_group(group.group_id) and not self.offsets.has_pending(group.group_id)
                 if has_none and _is_unused(group):
                     self._forget(group.group_id)
+
+    def lower(self, end_of: EndOf, report: Callable[[str], object]) -> None:
+        """Sets offsets beyond the ends of their logs to these: what is written next would be skipped up to them.
+
+        Those of a group that cannot be written stay as they are, which the journal reports.
+        """
+        for group in self.offsets.groups():
+            lowered: list[_Lowered] = []
+            for (topic, number), offset in self.offsets.of_group(group).items():
+                end = end_of(topic, number)
+                if end is not None and end < offset.committed_offset:
+                    at_end = offset._replace(committed_offset=end, leader_epoch=_NO_LEADER_EPOCH)
+                    lowered.append((OffsetCommitKey(group, topic, number), at_end))
+            with suppress(GroupError):
+                for batch in in_batches(lowered, _size_of_commit):
+                    self._write(group, batch)
+                    key, at_end = batch[0]
+                    report(
+                        f"group {group}: {len(batch)} of its offsets were beyond the ends of their logs, which have lost "
+                        f"records, and are set to these, that of {key.topic}-{key.partition} to {at_end.committed_offset}"
+                    )
 
     def forget_topic(self, topic: str, topic_id: str) -> None:
         """Forgets the offsets of a topic that was deleted, also those that are pending: one of its name begins anew.
@@ -319,6 +346,11 @@ def _kept(
 def _size(key: OffsetCommitKey) -> int:
     """Bytes of its tombstone, at most."""
     return 3 * (len(key.group) + len(key.topic)) + _TOMBSTONE_BYTES
+
+
+def _size_of_commit(of: _Lowered) -> int:
+    """Bytes of the record, at most."""
+    return _size(of[0]) + 3 * len(of[1].metadata)
 
 
 def _is_unused(group: ClassicGroup | ConsumerGroup) -> bool:

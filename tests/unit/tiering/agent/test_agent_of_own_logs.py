@@ -77,6 +77,22 @@ def test_a_record_is_archived_whatever_the_high_watermark_checkpoint_says(world:
     assert world.manifest().end_offset == logs_on_disk(world)[-1]
 
 
+def test_what_is_deleted_with_its_topic_is_no_loss_and_what_is_removed_behind_our_back_is_one(world: OwnWorld) -> None:
+    world.settings["local.retention.ms"] = "-1"
+    world.tier.create_topic("clicks")
+    clicks = TopicPartition("clicks", 0)
+    produce(world.tier, clicks, 100, now_ms=world.clock.now)
+    world.run(1)
+    paths = [PartitionPath(p.topic, world.tier.topics()[p.topic].topic_id or "", 0) for p in (ORDERS, clicks)]
+    world.tier.delete_topic("orders")
+    world.disk.delete_folder(f"{LOGS}/clicks-0")
+    world.run(3)
+    lost = [loss for path in paths for loss in load_newest(world.archive, path).manifest.losses]  # type: ignore[union-attr]
+    assert [loss.acknowledged_by for loss in lost] == ["the deletion of the topic", ""]
+    assert [loss.end for loss in lost] == [100, 100]
+    assert {said.split()[0].rstrip(":") for said in world.said} == {"clicks-0"}
+
+
 def test_while_the_store_does_not_answer_nothing_is_deleted(world: OwnWorld) -> None:
     door = Shut(world.archive)
     world.tier.alter_configs("orders", {"local.retention.ms": "-1"})

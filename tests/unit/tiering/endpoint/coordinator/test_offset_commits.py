@@ -356,3 +356,19 @@ def test_the_bytes_of_a_commit_are_those_of_its_fields(
     key, kept = OffsetCommitKey(group, topic, number), OffsetAndMetadata(offset, epoch, metadata, T0, expires_ms, topic_id)
     value = OffsetCommitValue(offset, epoch, metadata, T0, expires_ms, topic_id)
     assert offset_commit_record(key, kept) == record(key, value, 4 if expires_ms == NO_EXPIRY else 1)
+
+
+def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these_for_good() -> None:
+    coordinator = Coordinator()
+    for number, offset in enumerate((9, 5, 9)):
+        coordinator.commit(offset, partition=number, committed_leader_epoch=3, committed_metadata="of ours")
+    ends = {0: 7, 1: 7}
+    coordinator.started().load(lambda topic, partition: ends.get(partition))
+    assert coordinator.offsets() == {("orders", 0): 7, ("orders", 1): 5, ("orders", 2): 9}
+    assert coordinator.fetch(0, 1) == {("orders", 0): (7, -1, "of ours", 0), ("orders", 1): (5, 3, "of ours", 0)}
+    assert coordinator.said == [
+        "group readers: 1 of its offsets were beyond the ends of their logs, which have lost records, and are set to these, "
+        "that of orders-0 to 7"
+    ]
+    coordinator.started()
+    assert coordinator.offsets()["orders", 0] == 7
