@@ -45,7 +45,9 @@ class RepeatedGets:
         config = client.meta.config
         self._session = client._endpoint.http_session  # botocore has no other name for it
         self._plain = PlainConnections(config.connect_timeout, config.read_timeout, config.max_pool_connections)
-        self._proxies = config.proxies
+        proxies = get_environ_proxies(client.meta.endpoint_url) if config.proxies is None else config.proxies
+        self._has_proxy = bool(proxies.get("http"))
+        """As botocore finds it out, when it makes a client."""
         self._made: LruCache[str, _Made] = LruCache(REQUESTS_MAX)
         self._last = threading.local()
         client.meta.events.register_last(f"before-sign.s3.{_OPERATION}", self._signs)
@@ -74,7 +76,7 @@ class RepeatedGets:
 
     def _answer(self, request: Any, size: int) -> tuple[Body, str] | None:
         """The body of `size` bytes and its checksum, None for any other answer."""
-        if size >= PLAIN_BYTES_MIN and self._is_plain(request.url):
+        if size >= PLAIN_BYTES_MIN and request.url.startswith("http://") and not self._has_proxy:
             found = self._plain.get(request.url, request.headers, size)
             return None if found is None else (found.body, found.headers.get(_CHECKSUM, ""))
         answer = self._session.send(request)
@@ -82,10 +84,6 @@ class RepeatedGets:
             answer.raw.close()
             return None
         return StreamingBody(answer.raw, size).read(), answer.headers.get(_CHECKSUM, "")
-
-    def _is_plain(self, url: str) -> bool:
-        proxies = get_environ_proxies(url) if self._proxies is None else self._proxies
-        return url.startswith("http://") and not proxies.get("http")
 
     def _signs(self, request: Any, request_signer: Any, **_: Any) -> None:
         self._last.made = _Made(request.url, dict(request.headers), request.auth_path, dict(request.context), request_signer)
