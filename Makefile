@@ -103,5 +103,5 @@ wheel: setup ## dist/: the wheel, and the same as kafka_tiering.zip for spark-su
 
 clean: ## remove .venv, caches and the output of demo, bench and Spark
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
-	  demo-out bench-out soak-out trial-out idle-out dist docs/_build spark-warehouse metastore_db derby.log
+	  demo-out bench-out soak-out trial-out idle-out build dist docs/_build spark-warehouse metastore_db derby.log
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

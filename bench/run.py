@@ -23,14 +23,15 @@ import produce  # beside this file
 import reading  # beside this file
 import real_kafka  # beside the tests, not in the package
 import spark  # beside this file
+import start  # beside this file
 import stores  # beside this file
 import transforms  # beside this file
 import windows  # beside this file
 
 OUT = Path("bench-out").absolute()
 PARTS = ("engine", "threads", "cleaner", "manifest", "stores", "offloads", "transforms", "reading", "endpoint", "produce")
-PARTS += ("kernels", "windows", "spark")
-OF_A_BROKER = {"engine", "cleaner", "endpoint", "produce", "kernels", "windows", "spark"}
+PARTS += ("start", "kernels", "windows", "spark")
+OF_A_BROKER = {"engine", "cleaner", "endpoint", "produce", "start", "kernels", "windows", "spark"}
 
 
 def main() -> None:
@@ -64,6 +65,8 @@ def main() -> None:
         endpoint.run(OUT / "endpoint", max(args.rounds, 5))
     if "produce" in parts:
         produce.run(OUT / "produce", args.rounds)
+    if "start" in parts:
+        start.run(OUT / "start", max(args.rounds, 5))
     if parts & {"kernels", "windows", "spark"}:
         with filled_broker.filled(OUT / "filled", args.records) as filled:
             print(f"{args.records:,} records of {filled.record_bytes:.0f} bytes where they are not compressed")

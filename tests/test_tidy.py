@@ -21,8 +21,8 @@ ENTRY_POINTS |= {"remote/errors.py", "spark_jobs/sink/write_topic.py", "spark_jo
 ENTRY_POINTS |= {"tiering/local_tier/reads.py"}
 """Run, called or found by name: by Python, make, click, Spark and users' programs."""
 
-OUTSIDE = {"local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
-"""Keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
+OUTSIDE = {"local_log/compiled.py", "local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
+"""Find and keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
 
 FILE_CALLS = {"open", "os.open", "os.rename", "os.replace", "os.unlink", "os.remove", "os.listdir", "os.scandir", "os.fsync"}
 FILE_CALLS |= {"os.link", "os.mkdir", "os.makedirs", "os.rmdir", "os.stat", "os.truncate", "os.walk", "mmap.mmap"}

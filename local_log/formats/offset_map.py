@@ -50,9 +50,11 @@ class OffsetMap:
 
         `keys` is an Arrow column of binary; offsets increase.
         """
+        from local_log.formats.kernels.md5 import room
         from local_log.formats.kernels.offset_map import put_keys
 
-        done, self._size = put_keys(*binary_buffers(keys), offsets, start_offset, self._table, self._size, self.size_max)
+        table = (self._table, self._size, self.size_max)
+        done, self._size = put_keys(*binary_buffers(keys), offsets, start_offset, *table, *room(len(keys)))
         used = (offsets[:done] >= start_offset) & keys.is_valid().to_numpy(zero_copy_only=False)[:done]
         if used.any():
             self.latest_offset = int(offsets[:done][used][-1])
@@ -69,8 +71,9 @@ class OffsetMap:
 
     def latest_of(self, keys: Any) -> Any:
         """The offset of each key, -1 if it has none; 2^63-1 for a null key."""
+        from local_log.formats.kernels.md5 import room
         from local_log.formats.kernels.offset_map import latest_offsets
 
         out = np.empty(len(keys), np.int64)
-        latest_offsets(*binary_buffers(keys), self._table, out)
+        latest_offsets(*binary_buffers(keys), self._table, out, *room(len(keys)))
         return out

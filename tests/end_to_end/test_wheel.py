@@ -1,6 +1,8 @@
 """The wheel: what it holds, and that it is enough by itself, in an environment that has nothing but it and what it asks for."""
 
 import json
+import os
+import sys
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -9,15 +11,31 @@ from pathlib import Path
 
 import pytest
 from built_wheel import ROOT, built_wheel
+from golden_logs import broker_logs
 from installed_wheel import Installed
 
+from local_log import compiled
 from tiering import __version__
 
 pytestmark = pytest.mark.timeout(900)  # the first time on a machine uv brings 300 MB of packages
 
 Run = Callable[..., str]
 
+LIBRARIES = "local_log/kernel_libraries/"
 FIND_SPEC = "from importlib.util import find_spec as f"
+
+
+RUNS = """
+import json, sys
+from tiering.cli import main
+codes = []
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as end:
+        codes.append(end.code)
+print(json.dumps({"codes": codes, "numba": "numba" in sys.modules}))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +86,7 @@ def test_it_has_no_test_no_state_and_nothing_that_was_compiled_or_left_lying_abo
 def test_each_file_is_byte_for_byte_the_tree_s(wheel: Path, names: set[str]) -> None:
     with zipfile.ZipFile(wheel) as packed:
         for name in names:
-            if ".dist-info/" not in name:
+            if ".dist-info/" not in name and not name.startswith(LIBRARIES):
                 path = ROOT / name.replace("tiering/airflow/dags/", "dags/")
                 assert packed.read(name) == path.read_bytes(), name
 
@@ -109,8 +127,30 @@ def test_a_store_is_tried_and_what_is_shipped_is_printed(installed: Run, tmp_pat
     assert "groups:" in installed("tiering", "metrics", "alerts")
 
 
-def test_the_kernels_compile_and_decode(installed: Run) -> None:
-    installed("python", "-c", "import local_log.formats.record_batch.columns as columns; columns.warm_up()")
+def test_it_has_the_kernels_for_every_processor_that_it_knows(wheel: Path, names: set[str]) -> None:
+    libraries = {f"{LIBRARIES}{name}.abi3.so" for name in ("linux_x86_64_v2", "linux_x86_64_v4", "linux_aarch64")}
+    assert {name for name in names if name.startswith(LIBRARIES)} == libraries
+    with zipfile.ZipFile(wheel) as packed:
+        assert all(1 << 14 < packed.getinfo(name).file_size < 1 << 18 for name in libraries)
+
+
+def test_commands_that_read_and_write_records_need_no_numba(installed: Run, tmp_path: Path) -> None:
+    if compiled.library_name(sys.platform, os.uname().machine, {"SSE42": True}) is None:
+        pytest.skip("numba compiles the kernels here")
+    logs, archive = broker_logs(tmp_path / "logs", "g-txn-0"), tmp_path / "archive"
+    both = ("--log-dir", logs, "--archive", archive)
+    run = (
+        ("offload", *both),
+        ("describe", *both, "g-txn"),
+        ("offsets", *both, "--topic", "g-txn", "--time", "0"),
+        ("fetch", *both, "--topic", "g-txn", "--partition", "0", "--offset", "0", "--output", "jsonl"),
+        ("scrub", "--archive", archive, "--deep"),
+        ("restore", "--archive", archive, "--to", tmp_path / "restored"),
+        ("log", "dump", logs / "g-txn-0", "--records"),
+        ("log", "recover", tmp_path / "restored" / "g-txn-0"),
+    )
+    told = installed("python", "-c", RUNS, json.dumps(run, default=str)).splitlines()[-1]
+    assert json.loads(told) == {"codes": [0] * len(run), "numba": False}
 
 
 def test_spark_s_source_is_where_spark_looks_for_it(installed: Run) -> None:

@@ -20,6 +20,7 @@ from local_log.formats.record import Codec
 
 _fields = BATCH_FIELDS.unpack_from
 _start = Struct(">qii").pack
+_NONE, _NO_KINDS = np.empty(0, np.int64), np.empty(0, np.uint8)
 """Base offset, length and leader epoch: the bytes before the magic. The checksum does not cover them."""
 _KEPT_BY = {
     codec.value | bit: frozenset({"producer", "uncompressed" if codec is Codec.none else codec.name})
@@ -64,9 +65,8 @@ def prepare_one(
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
     from local_log.formats.kernels.validate import are_plain
 
-    if not are_plain(
-        np.frombuffer(section, np.uint8), count, base_timestamp, max_timestamp, now_ms, before, after, config.compact
-    ):
+    data = np.frombuffer(section, np.uint8)
+    if not are_plain(data, count, base_timestamp, max_timestamp, now_ms, before, after, config.compact, _NONE, _NO_KINDS):
         return None
     return b"".join((_start(log_end, length, leader_epoch), view[MAGIC_AT:]))
 

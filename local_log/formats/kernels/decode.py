@@ -3,10 +3,8 @@
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 
+from local_log.compiled import intrinsic, njit, types
 from local_log.formats.kernels.constants import (
     BAD_HEADER_COUNT,
     BAD_VARINT,
@@ -32,6 +30,8 @@ def _copy_block_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any) 
     """Copies BLOCK_BYTES of `of[pos:]` to `to[at:]`: a few such copies take less time than a call of memcpy."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
         to_array = context.make_array(signature.args[0])(context, builder, args[0])
         of_array = context.make_array(signature.args[2])(context, builder, args[2])
         block = ir.VectorType(ir.IntType(8), BLOCK_BYTES).as_pointer()
@@ -50,6 +50,8 @@ def _prefetch_signature(_context: Any, of: Any, _pos: Any) -> Any:
     """Prefetches the cache line of `of[pos]`, which may be past the array's end, while the decoder computes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
         array = context.make_array(signature.args[0])(context, builder, args[0])
         int32, address = ir.IntType(32), builder.gep(array.data, [args[1]])
         kind = ir.FunctionType(ir.VoidType(), [address.type, int32, int32, int32])

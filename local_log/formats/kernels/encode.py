@@ -8,8 +8,8 @@ All varints are zigzag. Source: KIP-98, Kafka's DefaultRecord.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.kernels.constants import BAD_TIMESTAMP, DONE, OFFSET_NOT_GROWN, OFFSET_TOO_FAR
 from local_log.formats.kernels.scan import copy
 

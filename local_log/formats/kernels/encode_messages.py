@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.kernels.constants import BAD_TIMESTAMP, DONE, OFFSET_NOT_GROWN
 from local_log.formats.kernels.encode import is_null
 from local_log.formats.kernels.scan import copy

@@ -6,8 +6,8 @@ A call of the library takes longer than the bytes of such a frame.
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.kernels.scan import copy
 
 FRAME_BYTES_MAX: Final = 2048

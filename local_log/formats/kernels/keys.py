@@ -7,7 +7,8 @@ BuiltInPartitioner.partitionForKey.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+
+from local_log.compiled import njit, types
 
 _0, _1, _2, _3, _4, _7 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 7))
 _8, _13, _15, _16, _24 = (np.uint64(n) for n in (8, 13, 15, 16, 24))

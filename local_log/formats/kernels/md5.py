@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from local_log.compiled import njit
 from local_log.formats.kernels.encode import is_null
 
 _0, _1, _2, _3, _4, _32, _56, _64 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 32, 56, 64))
@@ -18,6 +18,12 @@ BLOCK_WORDS = 16
 _LANES = 8
 _LANED_MAX = np.uint64(55)
 """The most bytes that one block has room for."""
+
+
+def room(count: int) -> tuple[Any, Any, Any, Any, Any]:
+    """The arrays for `digests` of so many keys: a kernel allocates none."""
+    single, block = np.empty(BLOCK_WORDS, np.uint32), np.zeros((BLOCK_WORDS, _LANES), np.uint32)
+    return np.empty(2 * count, np.uint64), single, block, np.empty((4, _LANES), np.uint32), np.zeros(_LANES, np.uint64)
 
 
 @njit(inline="always", boundscheck=False)
@@ -128,13 +134,13 @@ def _digest_lanes(state: Any, block: Any) -> None:
 
 
 @njit(boundscheck=False)
-def digests(ends: Any, keys: Any, bits: Any, bit: Any, out: Any) -> None:
+def digests(
+    ends: Any, keys: Any, bits: Any, bit: Any, out: Any, single: Any, block: Any, state: Any, rows: Any
+) -> None:  # fmt: skip
     """Writes the digest of each row's key, two words as `md5` has them; nothing for a null key. Columns are Arrow's buffers.
 
-    Keys that fit into one block are hashed several at a time.
+    Keys that fit into one block are hashed several at a time. `out` and the arrays behind it are those of `room`.
     """
-    single, block = np.empty(BLOCK_WORDS, np.uint32), np.zeros((BLOCK_WORDS, _LANES), np.uint32)
-    state, rows = np.empty((4, _LANES), np.uint32), np.zeros(_LANES, np.uint64)
     used = 0
     count = np.uint64(ends.size) - _1
     for row in range(_0, count):

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.header_layout import (
     LENGTH_AT,
     LOG_OVERHEAD,

@@ -7,8 +7,8 @@ the digest, then they go on one by one over the whole table. Source: Kafka's Ski
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.kernels.encode import is_null
 from local_log.formats.kernels.md5 import digests
 
@@ -18,6 +18,7 @@ _NEVER: Final = np.int64(0x7FFFFFFFFFFFFFFF)
 _bytes = types.Array(types.uint8, 1, "C", readonly=True)
 _in_i32, _in_i64 = types.Array(types.int32, 1, "C", readonly=True), types.Array(types.int64, 1, "C", readonly=True)
 _i64, _u64 = types.Array(types.int64, 1, "C"), types.Array(types.uint64, 1, "C")
+_u32, _u32x2 = types.Array(types.uint32, 1, "C"), types.Array(types.uint32, 2, "C")
 
 
 @njit(boundscheck=False)
@@ -37,20 +38,24 @@ def _find(table: Any, first: Any, second: Any) -> Any:
 
 
 @njit(
-    types.UniTuple(types.int64, 2)(_in_i32, _bytes, _bytes, types.uint64, _in_i64, types.int64, _u64, types.int64, types.int64),
+    types.UniTuple(types.int64, 2)(
+        _in_i32, _bytes, _bytes, types.uint64, _in_i64, types.int64, _u64, types.int64, types.int64,
+        _u64, _u32, _u32x2, _u32x2, _u64,
+    ),
     cache=True,
     nogil=True,
     boundscheck=False,
-)
+)  # fmt: skip
 def put_keys(
-    ends: Any, keys: Any, bits: Any, bit: Any, offsets: Any, start: Any, table: Any, size: Any, size_max: Any
+    ends: Any, keys: Any, bits: Any, bit: Any, offsets: Any, start: Any, table: Any, size: Any, size_max: Any,
+    found: Any, single: Any, block: Any, state: Any, rows: Any,
 ) -> Any:  # fmt: skip
     """Puts each row's offset for its key, unless it is below `start` or the key is null; a table that has `size_max` is full.
 
-    Columns are Arrow's buffers, as in `encode.encode_records`. Returns (rows done, entries in the table).
+    Columns are Arrow's buffers, as in `encode.encode_records`.
+    What follows `size_max` is `md5.room`. Returns (rows done, entries in the table).
     """
-    found = np.empty(2 * offsets.size, np.uint64)
-    digests(ends, keys, bits, bit, found)
+    digests(ends, keys, bits, bit, found, single, block, state, rows)
     for row in range(offsets.size):
         r = np.uint64(row)
         if offsets[r] < start or is_null(bits, bit + r):
@@ -67,11 +72,20 @@ def put_keys(
     return offsets.size, size
 
 
-@njit(types.void(_in_i32, _bytes, _bytes, types.uint64, _u64, _i64), cache=True, nogil=True, boundscheck=False)
-def latest_offsets(ends: Any, keys: Any, bits: Any, bit: Any, table: Any, out: Any) -> None:
-    """Writes the offset in the table for each row's key: -1 without an entry; for a null key 2^63-1, above any offset."""
-    found = np.empty(2 * out.size, np.uint64)
-    digests(ends, keys, bits, bit, found)
+@njit(
+    types.void(_in_i32, _bytes, _bytes, types.uint64, _u64, _i64, _u64, _u32, _u32x2, _u32x2, _u64),
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+)
+def latest_offsets(
+    ends: Any, keys: Any, bits: Any, bit: Any, table: Any, out: Any, found: Any, single: Any, block: Any, state: Any, rows: Any
+) -> None:
+    """Writes the offset in the table for each row's key: -1 without an entry; for a null key 2^63-1, above any offset.
+
+    What follows `out` is `md5.room`.
+    """
+    digests(ends, keys, bits, bit, found, single, block, state, rows)
     for row in range(out.size):
         r = np.uint64(row)
         if is_null(bits, bit + r):

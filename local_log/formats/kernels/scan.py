@@ -8,11 +8,8 @@ Each kernel returns a status instead of raising: 0 is success, another number is
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from local_log import kernel_cache  # noqa: F401  # before the first kernel, for code that is shipped in a zip
+from local_log.compiled import intrinsic, njit, types
 from local_log.formats.header_layout import (
     BATCH_HEADER_BYTES,
     LENGTH_AT,
@@ -133,6 +130,8 @@ def _copy_signature(_context: Any, to: Any, _at: Any, of: Any, _pos: Any, _size:
     """memcpy of `of[pos:pos + size]` to `to[at:]`. A loop over bytes takes 1.5 times as long: most keys are too short for it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from numba.core import cgutils
+
         to_array = context.make_array(signature.args[0])(context, builder, args[0])
         of_array = context.make_array(signature.args[2])(context, builder, args[2])
         target, source = builder.gep(to_array.data, [args[1]]), builder.gep(of_array.data, [args[3]])

@@ -7,8 +7,8 @@ what a broker has accepted, it limits varints to Kafka's number of bytes: 5 for 
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
+from local_log.compiled import njit, types
 from local_log.formats.kernels.constants import (
     BAD_HEADER_COUNT,
     BAD_VARINT,
@@ -156,16 +156,20 @@ def check_records(
     types.boolean(
         _bytes, types.int64, types.int64, types.int64,  # the batch
         types.int64, types.int64, types.int64, types.boolean,  # the topic
+        _i64, _u8,  # room for nothing
     ),
     cache=True,
     nogil=True,
     boundscheck=False,
 )  # fmt: skip
 def are_plain(
-    data: Any, count: Any, base_timestamp: Any, max_timestamp: Any, now: Any, before_max: Any, after_max: Any, need_key: Any
-) -> Any:
-    """Whether `check_records` finds `count` records without an error, with offsets from 0 on and this greatest timestamp."""
-    none, no_kinds = np.empty(0, np.int64), np.empty(0, np.uint8)
+    data: Any, count: Any, base_timestamp: Any, max_timestamp: Any, now: Any, before_max: Any, after_max: Any, need_key: Any,
+    none: Any, no_kinds: Any,
+) -> Any:  # fmt: skip
+    """Whether `check_records` finds `count` records without an error, with offsets from 0 on and this greatest timestamp.
+
+    It writes nothing: `none` and `no_kinds` are empty.
+    """
     status, _, latest, in_order, errors = check_records(
         data, _0, np.uint64(data.size), count, 0, base_timestamp, _NO_TIMESTAMP,
         False, now, before_max, after_max, True, need_key, none, no_kinds, none, none,

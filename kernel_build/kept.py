@@ -1,0 +1,35 @@
+"""The libraries of kernels as they were compiled last, in `build/` of the checkout: compiling them takes half a minute."""
+
+import fcntl
+import subprocess
+import sys
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = "kernel_libraries"
+"""Of the package `local_log`."""
+_SOURCES: Final = ("kernel_build/*.py", "local_log/formats/kernels/*.py", "local_log/formats/header_layout.py")
+_COMPILERS: Final = ("numba", "llvmlite", "ziglang")
+
+
+def libraries(root: Path) -> list[Path]:
+    """The libraries for the sources below `root`, compiled unless they are there. Raises CalledProcessError."""
+    kept = root / "build" / f"kernels-{_digest(root)[:16]}" / FOLDER
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (kept.parent / "is-whole").exists():
+            # In a process of its own: hatch may have loaded numba with other settings.
+            subprocess.run([sys.executable, "-m", "kernel_build.compile", kept], cwd=root, check=True)
+            (kept.parent / "is-whole").touch()
+    return sorted(kept.iterdir())
+
+
+def _digest(root: Path) -> str:
+    """Of all that the libraries are made of, and by."""
+    digest = sha256(" ".join(version(name) for name in _COMPILERS).encode())
+    for path in sorted(path for pattern in _SOURCES for path in root.glob(pattern)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
