@@ -93,6 +93,18 @@ def epochs_before(entries: Iterable[EpochEntry], end_offset: int) -> tuple[Epoch
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
+def epochs_with_batches(entries: tuple[EpochEntry, ...], batches: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
+    """The leader epochs of a log with those of `batches` from before its first one, which truncateFromStart has dropped.
+
+    `batches` are the epochs of some batches of the log in order, each with the offset of its first batch. A log without any
+    leader epoch keeps none.
+    """
+    if not entries:
+        return entries
+    earlier = tuple(e for e in batches if e.start_offset < entries[0].start_offset)
+    return earlier + tuple(e for e in entries if not earlier or e.epoch > earlier[-1].epoch)
+
+
 def epochs_from(entries: tuple[EpochEntry, ...], start_offset: int) -> tuple[EpochEntry, ...]:
     """The leader epochs of a log that starts at `start_offset`: the epoch that contains it starts there (truncateFromStart)."""
     gone = [e for e in entries if e.start_offset <= start_offset]

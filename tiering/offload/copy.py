@@ -11,7 +11,7 @@ from typing import Final
 
 from local_log.errors import FILE_ERRORS, Invalid, LogError, NoKey, NoSuchFile, NotFound, WrongKey
 from local_log.file_range import FileState
-from local_log.formats.checkpoints import epochs_before
+from local_log.formats.checkpoints import epochs_before, epochs_with_batches
 from local_log.formats.filenames import LOG
 from local_log.log_reader import LogReader
 from local_log.ranges import Range
@@ -38,7 +38,7 @@ from tiering.losses.report import end_of, log_recorded
 from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, check_overlap, reading_with
 from tiering.offload.emptied import Emptied, refuse_emptied
-from tiering.offload.local_segment import LocalSegment, local_segments
+from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
 from tiering.offload.other_records import refuse_other_records
 from tiering.offload.plan import Action, Decision, plan_offload
 from tiering.offload.source import Changed, checked_state, segment_data, segment_end
@@ -155,7 +155,7 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> Offlo
     refuse_deleted(known.manifest)
     segments = local_segments(log)
     refuse_other_records(log, segments, known.manifest)
-    stable = log.last_stable_offset if len(segments) > 1 else log.log_start_offset
+    stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
     cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
     formers: tuple[str, ...] = ()
@@ -335,8 +335,8 @@ class SegmentCopies:
 
     def _with_entry(self, entry: SegmentEntry, gap_reason: str, before: Manifest) -> Manifest:
         due, known = self._due, self._seen(before)
-        lineage = epochs_before(due.log.leader_epochs, entry.end_offset)
-        copied = segment_copied(known, entry, lineage, gap_reason, self._run.clock.now_ms())
+        epochs = epochs_with_batches(due.log.leader_epochs, entry.leader_epochs)
+        copied = segment_copied(known, entry, epochs_before(epochs, entry.end_offset), gap_reason, self._run.clock.now_ms())
         return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end_of(due.log))
 
     def _seen(self, before: Manifest) -> Manifest:

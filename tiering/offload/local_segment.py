@@ -1,4 +1,4 @@
-"""A segment of a local log as the plan of an offload sees it."""
+"""The segments of a local log, and up to where it is decided, as the plan of an offload sees them."""
 
 from dataclasses import dataclass
 
@@ -26,6 +26,21 @@ def local_segments(log: LogReader) -> tuple[LocalSegment, ...]:
         LocalSegment(s.base_offset, s.next_base_offset, s.base_offset in emptied, sizes.get(s.base_offset) or 0)
         for s in log.segments
     )
+
+
+def stable_offset(log: LogReader) -> int:
+    """The offset below which every transaction is ended and replicated, also of what the folder has below the log start offset.
+
+    The last stable offset is never below the log start offset, and a broker that has recovered its log knows transactions from
+    there on only. So one that began before that, and is not known to have ended, keeps what lies below the log start offset, too.
+    Raises Corrupt, NotFound, Unreadable.
+    """
+    stable, start = log.last_stable_offset, log.log_start_offset
+    if log.segments[0].base_offset >= start:
+        return stable
+    ended = {p.producer_id for p in log.producers_at(log.high_watermark) if p.current_txn_first_offset is None}
+    began = (first for producer_id, first in log.transactions_at(start).items() if producer_id not in ended)
+    return min([stable, *(txn.first_offset for txn in log.open_transactions), *began])
 
 
 def _size(segment: Segment) -> int | None:

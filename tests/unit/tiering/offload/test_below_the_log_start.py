@@ -1,0 +1,94 @@
+"""Segments below the log start offset, which lie in the folder until the broker deletes them, and are archived while they do."""
+
+from pathlib import Path
+
+import pytest
+from archive_fakes import CountingIds, FixedClock
+from logs_to_archive import path_of
+from owned_logs import OwnedLog
+from small_logs import NOW, records
+
+from local_log.formats.checkpoints import EpochEntry
+from remote.manifest.model import Manifest
+from remote.manifest.store import load_newest
+from tiering.offload.copy import OffloadRun, offload, plan
+
+IDS = CountingIds("b")
+
+
+def archived(log: OwnedLog, source: str = "source") -> Manifest:
+    """The manifest after an offload that refuses nothing."""
+    run = OffloadRun(log.store, FixedClock(), IDS, source, lambda _: None)
+    errors = [done.error for done in offload(plan(log.reader, log.store), run) if done.error]
+    assert errors == []
+    newest = load_newest(log.store, path_of(log.reader))
+    assert newest is not None
+    return newest.manifest
+
+
+def test_records_of_an_open_transaction_wait_also_where_the_log_starts_after_them(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    log.fill(8)
+    archived(log)
+    began = log.log.log_end_offset
+    log.transaction(1, 1, commit=None)
+    log.fill(12)
+    log.log.maybe_increment_log_start_offset(began + 9)
+    assert log.log.last_stable_offset == log.log.log_start_offset == began + 9
+    assert 0 < archived(log).end_offset <= began
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_they_wait_after_a_recovery_that_knows_nothing_of_their_transaction(tmp_path: Path, *, goes_on: bool) -> None:
+    log = OwnedLog(str(tmp_path))
+    log.fill(8)
+    archived(log)
+    began = log.log.log_end_offset
+    log.transaction(1, 1, commit=None)
+    log.fill(12)
+    start = began + 10
+    if goes_on:
+        log.transaction(1, 1, sequence=1, commit=None)
+    log.log.maybe_increment_log_start_offset(start)
+    log.log.close()
+    for snapshot in (tmp_path / "orders-0").glob("*.snapshot"):
+        if int(snapshot.stem) > start:
+            snapshot.unlink()
+    log.log = log.opened(start=start)
+    log.fill(4)
+    assert log.log.last_stable_offset > start
+    assert archived(log).end_offset <= began
+    log.end_transaction(1, commit=False)
+    log.fill(8)
+    assert archived(log).end_offset > start
+
+
+def with_epochs(log: OwnedLog, *epochs: int) -> None:
+    """Appends sixteen records in each leader epoch."""
+    for epoch in epochs:
+        for _ in range(8):
+            log.log.append_as_leader(records(0, 2, value=b"v" * 40, time=NOW), epoch)
+
+
+def test_the_archive_knows_the_epochs_of_segments_from_before_those_of_the_log(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0)
+    archived(log)
+    with_epochs(log, 1, 2)
+    starts = tuple(log.log.epochs.entries)
+    assert starts == (EpochEntry(0, 0), EpochEntry(1, 16), EpochEntry(2, 32))
+    log.log.maybe_increment_log_start_offset(40)
+    assert tuple(log.log.epochs.entries) == (EpochEntry(2, 40),)
+    assert archived(log).leader_epochs == starts
+
+
+def test_another_replica_with_its_whole_history_goes_on_with_such_an_archive(tmp_path: Path) -> None:
+    first = OwnedLog(str(tmp_path / "a"))
+    second = OwnedLog(str(tmp_path / "b"), first.store)
+    with_epochs(first, 0)
+    archived(first, "a")
+    with_epochs(first, 1, 2)
+    with_epochs(second, 0, 1, 2, 2)
+    first.log.maybe_increment_log_start_offset(40)
+    archived(first, "a")
+    assert archived(second, "b").end_offset > first.log.log_end_offset
