@@ -1,15 +1,25 @@
 """`tiering describe`: what lies in which tier, per partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NotFound, listed
+from tiering.command.config_option import is_left_alone, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
-from tiering.command.options import archive_option, keys_option, log_dir_option, output_option, topic_id_option
+from tiering.command.options import (
+    archive_option,
+    keys_option,
+    log_dir_option,
+    output_option,
+    tell_unmatched,
+    topic_id_option,
+    topics_option,
+)
 from tiering.command.output import Row, emit, say, warn
 from tiering.command.terminal import printable
 
@@ -27,6 +37,7 @@ class Options:
     log_dir_path: str | None
     keys_address: str | None
     topic: str | None
+    topics: tuple[str, ...]
     topic_id: str | None
     coverage: bool | None
     output: str
@@ -37,17 +48,21 @@ class Options:
 @log_dir_option()
 @keys_option()
 @click.argument("topic", required=False)
+@topics_option()
 @topic_id_option()
 @click.option(
     "--coverage/--no-coverage", default=None,
-    help="Draw the offsets and times of each tier, or add them to JSON. Default: only with TOPIC.",
+    help="Draw the offsets and times of each tier, or add them to JSON. Default: only if one topic is asked for.",
 )  # fmt: skip
 @output_option()
 @reports_errors
 def command(**given: Any) -> Exit | None:
-    """Show the offsets, segments and bytes of each tier for every partition of all topics, or of TOPIC.
+    """Show the offsets, segments and bytes of each tier for every partition of all topics, of those that match, or of TOPIC.
 
-    For one TOPIC a chart of each partition follows, as wide as the terminal: one column for each range of offsets or time, one
+    Topics that the configuration excludes are shown if they are asked for by name or --topic. An archive that does not exist yet
+    is shown as empty, if there is a log directory.
+
+    For one topic a chart of each partition follows, as wide as the terminal: one column for each range of offsets or time, one
     line for each tier. A range in both tiers appears in both lines. A gap appears as !, however small it is.
 
     A partition that cannot be read is reported on standard error, and the others are shown. With keys, this includes partitions
@@ -57,16 +72,18 @@ def command(**given: Any) -> Exit | None:
     Examples:
       tiering describe --archive s3://bucket/kafka
       tiering describe --archive s3://bucket/kafka --log-dir /var/lib/kafka orders
+      tiering describe --config tiering.toml --topic 'orders*'
     """
-    from tiering.wiring import open_tiers
-
     options = Options(**given)
-    if options.topic_id is not None and options.topic is None:
+    if options.topic is not None and options.topics:
+        raise click.UsageError("TOPIC and --topic both say which topics: leave one of them out")
+    tiers = _tiers(options)
+    names = _names(tiers, options)
+    if options.topic_id is not None and len(names) != 1:
         raise click.UsageError("--topic-id needs one TOPIC: name it")
-    tiers = open_tiers(options.log_dir_path, options.archive_url, warn=warn, keys_address=options.keys_address)
     errors: list[Exception] = []
     shown: list[tuple[str, Coverage | None]] = []
-    rows = _rows(tiers, options, errors, shown)
+    rows = _rows(tiers, names, options, errors, shown)
     emit(rows, options.output, as_text=lambda row: {name: value for name, value in row.items() if name != "coverage"})
     charts = [(name, coverage) for name, coverage in shown if coverage is not None]
     if options.output == "table" and charts:
@@ -74,13 +91,47 @@ def command(**given: Any) -> Exit | None:
     return exit_code_of_all(errors, partly=bool(shown))
 
 
-def _rows(tiers: "Tiers", options: Options, errors: list[Exception], shown: "list[tuple[str, Coverage | None]]") -> Iterator[Row]:
+def _tiers(options: Options) -> "Tiers":
+    """Both tiers; the log directory alone where there is no archive yet."""
+    from tiering.wiring import open_tiers
+
+    try:
+        return open_tiers(options.log_dir_path, options.archive_url, warn=warn, keys_address=options.keys_address)
+    except NotFound as e:
+        if options.log_dir_path is None:
+            raise
+        say(f"tiering: nothing is archived yet: {e}")
+        return open_tiers(options.log_dir_path, None)
+
+
+def _names(tiers: "Tiers", options: Options) -> Sequence[str]:
+    """The topics to show. Tells of globs that match none, and of topics that the configuration excludes."""
+    if options.topic is not None:
+        return (options.topic,)
+    names, globs = tiers.topics(), topic_globs(options.topics)
+    found = [name for name in names if not globs or any(fnmatchcase(name, glob) for glob in globs)]
+    if not options.topics:
+        return [name for name in found if not is_left_alone(name)]
+    if not found:
+        raise NotFound(f"{options.archive_url}: no topic matches {listed(options.topics)}; there are: {listed(names)}")
+    tell_unmatched(globs, names, options.archive_url)
+    return found
+
+
+def _rows(  # the last two parameters take what is found besides
+    tiers: "Tiers",
+    names: Sequence[str],
+    options: Options,
+    errors: list[Exception],
+    shown: "list[tuple[str, Coverage | None]]",
+) -> Iterator[Row]:
     """A row for each partition, noted in `shown` with the coverage to draw; what is wrong with the others is in `errors`."""
     from tiering.read.coverage import as_json, coverage_of
     from tiering.read.tiered_log import TieredLog
 
-    is_drawn = options.topic is not None if options.coverage is None else options.coverage
-    for name, number, log in _partitions(tiers, options.topic, options.topic_id):
+    is_asked_for = options.topic is not None or bool(options.topics)
+    is_drawn = is_asked_for and len(names) == 1 if options.coverage is None else options.coverage
+    for name, number, log in _partitions(tiers, names, options):
         try:
             row = _row(name, number, log)
             coverage = coverage_of(log) if is_drawn and isinstance(log, TieredLog) else None
@@ -101,12 +152,12 @@ def _draw(drawn: "list[tuple[str, Coverage]]") -> None:
     click.echo(f"\n{LEGEND}")
 
 
-def _partitions(tiers: "Tiers", topic: str | None, topic_id: str | None) -> "Iterator[tuple[str, int, TieredLog | LogError]]":
-    for name in tiers.topics() if topic is None else (topic,):
+def _partitions(tiers: "Tiers", names: Sequence[str], options: Options) -> "Iterator[tuple[str, int, TieredLog | LogError]]":
+    for name in names:
         try:
-            partitions = tiers.found(name, topic_id=topic_id)
+            partitions = tiers.found(name, topic_id=options.topic_id)
         except NotFound:
-            if topic is None:
+            if options.topic is None and options.topic_id is None:
                 continue  # a folder without a manifest that was not asked for by name
             raise
         for number, log in partitions.items():

@@ -178,3 +178,30 @@ def test_a_log_of_older_messages_is_described_as_any_other(rows: Rows, legacy: P
     described = rows("describe", "--log-dir", legacy, "--archive", legacy_archive)
     ends = {f"{row['topic']}-{row['partition']}": (row["log_end_offset"], row["archived_up_to"]) for row in described}
     assert ends == {name: (live(name)["latest"][0],) * 2 for name in legacy_partitions()}
+
+
+def test_globs_narrow_it_down_as_for_all_other_commands(rows: Rows, run: Run, archive: str) -> None:
+    assert [row["topic"] for row in rows("describe", "--archive", archive, "--topic", "g-t*")] == ["g-trimmed", "g-txn"]
+    assert "coverage" in rows("describe", "--archive", archive, "--topic", "g-txn")[0]
+    missing = run("describe", "--archive", archive, "--topic", "nowhere*")
+    assert (missing.exit_code, missing.stdout) == (4, "")
+    assert "nowhere*" in missing.stderr
+    assert run("describe", "--archive", archive, "g-txn", "--topic", "g-txn").exit_code == 2
+
+
+def test_before_the_first_offload_the_log_directory_is_shown(rows: Rows, run: Run, broker: Path, tmp_path: Path) -> None:
+    given = ("describe", "--archive", tmp_path / "nowhere", "--log-dir", broker)
+    assert [row["topic"] for row in rows(*given)] == [name.removesuffix("-0") for name in partitions()]
+    assert {row["archived_segments"] for row in rows(*given)} == {0}
+    shown = run(*given, "g-txn")
+    assert (shown.exit_code, "nothing is archived yet" in shown.stderr) == (0, True)
+
+
+def test_topics_that_the_configuration_excludes_are_shown_when_they_are_asked_for(
+    rows: Rows, archive: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "tiering.toml"
+    file.write_text(f'archive.url = "{archive}"\ntopics.exclude = ["g-codec*"]\n')
+    given = ("describe", "--config", file)
+    assert [row["topic"] for row in rows(*given)] == ["g-big", "g-compacted", "g-compacted-txn", "g-trimmed", "g-txn"]
+    assert len(rows(*given, "--topic", "g-codec*")) == len(rows(*given, "g-codec-none")) + 2
