@@ -17,7 +17,7 @@ from tiering.offload.source import segment_data
 def inactive(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[LogSegmentData]]:
     """The inactive segments of some golden partitions."""
     logs = local_logs(broker_logs(tmp_path_factory.mktemp("broker"), *PARTITIONS))
-    return {name: [segment_data(log, s, lambda _: None) for s in log.segments[:-1]] for name, log in logs.items()}
+    return {name: [segment_data(log, s) for s in log.segments[:-1]] for name, log in logs.items()}
 
 
 @pytest.fixture(scope="session")

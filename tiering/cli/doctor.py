@@ -1,5 +1,6 @@
 """`tiering doctor`: tells whether a store can be trusted with an archive."""
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
 from tiering.command.options import archive_option, output_option
 from tiering.command.output import emit
-from tiering.command.terminal import printable
+from tiering.command.terminal import alarming, printable
 from tiering.machine import CLOCK, IDS, open_backend, open_store
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def command(archive_url: str, output: str) -> Exit | None:
 
 
 def _print(finding: "Finding") -> None:
-    click.echo(f"{finding.verdict:4}  {finding.check:9}  {printable(finding.seen)}")
+    from tiering.doctor.checks import Verdict
+
+    verdict = f"{finding.verdict:4}"
+    shown = alarming(verdict, sys.stdout) if finding.verdict is Verdict.fail else verdict
+    click.echo(f"{shown}  {finding.check:9}  {printable(finding.seen)}")
     if finding.remedy:
         click.echo(f"{'':17}{printable(finding.remedy)}")

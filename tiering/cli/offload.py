@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from tiering.offload.copy import Done
     from tiering.offload.run import Result
 
-_READ_TIMES = 2
-"""A segment is checked, then sent."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OffloadOptions):
@@ -141,13 +138,13 @@ def _run(
 
     results: list[Done] = []
     sizes = {
-        (log.partition, segment.base_offset): _READ_TIMES * _size(segment)
+        (log.partition, segment.base_offset): _size(segment)
         for log in due.logs
         if isinstance(log, LogReader)
         for segment in log.segments
     }
     moved = Work(sum(sizes.values()))
-    with shown("offload", lambda: moved.of_bytes, lambda: moved.done_bytes):
+    with shown("offload", lambda: moved.of_bytes if moved.done_bytes else 0, lambda: moved.done_bytes):
         offload = OffloadLogs(
             store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
         )

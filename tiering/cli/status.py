@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import Row, counted, emit, warn
-from tiering.command.terminal import printable
+from tiering.command.terminal import alarming, printable
 from tiering.machine import CLOCK, folder_holder, open_store
 
 if TYPE_CHECKING:
@@ -63,15 +64,22 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
         lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
     found = of.status(places, folder_holder(), CLOCK)
+    _show(found, output)
+    is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
+    return Exit.partly if is_wrong else None
+
+
+def _show(found: Mapping[str, Any], output: str) -> None:
+    from tiering.agent import status as of
+
     if output == "json":
         click.echo(json.dumps(found, indent=1))
     else:
         if output == "table":
             for name, text in _lines(found):
-                click.echo(f"{name:<12} {printable(text)}")
+                line = f"{name:<12} {printable(text)}"
+                click.echo(alarming(line, sys.stdout) if name == "lost" else line)
         emit(of.rows(found), output, as_text=_short)
-    is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
-    return Exit.partly if is_wrong else None
 
 
 def _store(url: str, config: "Config", meter: "Meter") -> "ObjectStore":

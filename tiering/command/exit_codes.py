@@ -1,6 +1,6 @@
 """The exit codes of every command, and which of them an error is.
 
-0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption
+0 done    1 failure    2 usage    3 partly done    4 not found    5 retry later    6 corruption    130 interrupted
 """
 
 import sys
@@ -9,6 +9,7 @@ from enum import IntEnum
 from functools import wraps
 from typing import ParamSpec
 
+from tiering.command.interrupt import interruptible
 from tiering.command.output import say
 
 P = ParamSpec("P")
@@ -24,6 +25,7 @@ class Exit(IntEnum):
     not_found = 4
     retry = 5
     corruption = 6
+    interrupted = 130
 
 
 EXIT_MEANS: Mapping[Exit, str] = {
@@ -34,6 +36,7 @@ EXIT_MEANS: Mapping[Exit, str] = {
     Exit.not_found: "Not found.",
     Exit.retry: "The store did not respond, or another process was faster: run it again later.",
     Exit.corruption: "Corruption; the damaged objects or files are reported.",
+    Exit.interrupted: "Interrupted by Ctrl-C; the same command goes on from there, or starts again.",
 }
 """What each tells a script."""
 
@@ -71,9 +74,12 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
         from local_log.errors import LogError, of_system
 
         try:
-            code = command(*args, **kwargs) or Exit.done
+            with interruptible():
+                code = command(*args, **kwargs) or Exit.done
         except BrokenPipeError:
             raise
+        except KeyboardInterrupt:
+            code = Exit.interrupted
         except (LogError, OSError) as e:
             say(f"tiering: {of_system(e.filename or 'the operating system', e) if isinstance(e, OSError) else e}")
             code = exit_code_of(e)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import click
 
 from tiering.command.table import Row, Table
-from tiering.command.terminal import columns, has_terminal, printable
+from tiering.command.terminal import alarming, columns, has_terminal, printable
 
 __all__ = ["Row", "counted", "emit", "progress_bar", "say", "warn"]
 
@@ -37,7 +37,7 @@ def emit(
             if row is not None:
                 click.echo(json.dumps(row, separators=(",", ":")))
     else:
-        table = Table(columns(sys.stdout), cut)
+        table = Table(columns(sys.stdout), cut, lambda line: alarming(line, sys.stdout))
         for block in _blocks(rows):
             for line in table.lines([as_text(row) for row in block]):
                 click.echo(line)

@@ -93,4 +93,6 @@ def shown(  # six parameters: the last two for tests
         is_over.set()
         looking.join()
         if is_done and of_all() > 0:
-            showing(total(), total(), f"{unit.name} in {clock() - started_s:.0f} s")
+            seconds = clock() - started_s
+            rate = f", {of_all() / unit.size / seconds:.1f} {unit.name}/s" if seconds >= 1 else ""
+            showing(total(), total(), f"{unit.name} in {seconds:.0f} s{rate}")

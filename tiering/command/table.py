@@ -5,7 +5,7 @@ caller says so. Where that is not enough, the columns are shown in several table
 is repeated in each.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from tiering.command.terminal import printable, width_of
 
 Row = Mapping[str, Any]
 
+_LOST: Final = "lost"
+"""The action of a row about offsets that are lost."""
 _GAP: Final = "  "
 _CUT_MAX: Final = 60
 _CUT_MIN: Final = 8
@@ -26,11 +28,13 @@ class Table:
     """The lines of a table, from rows that come in blocks: the head again only where its columns have become wider.
 
     Each line is `width` wide at most; without a width as wide as the longest cells. Texts of the columns `cut` are cut to what
-    there is room for, to 60 columns without a width.
+    there is room for, to 60 columns without a width. Lines of what is lost are shown as by `alarm`.
     """
 
-    def __init__(self, width: int | None = None, cut: Collection[str] = ()) -> None:
-        self._width, self._cut = width, cut
+    def __init__(
+        self, width: int | None = None, cut: Collection[str] = (), alarm: Callable[[str], str] = lambda line: line
+    ) -> None:
+        self._width, self._cut, self._alarm = width, cut, alarm
         self._widest: dict[str, int] = {}
         self._heads: list[list[str]] = []
 
@@ -45,8 +49,9 @@ class Table:
             if len(bands) > 1 or self._heads != [head]:
                 self._heads = [head]
                 yield from [""] * (number > 0) + head
-            for row in range(len(rows)):
-                yield from _joined(band, [c.lines(row) for c in band])
+            for at, row in enumerate(rows):
+                lines = _joined(band, [c.lines(at) for c in band])
+                yield from map(self._alarm, lines) if row.get("action") == _LOST else lines
 
     def _column(self, name: str, rows: Sequence[Row]) -> "_Column":
         values = [row.get(name) for row in rows]

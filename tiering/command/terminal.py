@@ -31,6 +31,13 @@ def has_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def alarming(text: str, stream: TextIO) -> str:
+    """A text in red on a terminal, unless NO_COLOR (no-color.org) is set; as it is in a file."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return text
+    return f"\x1b[1;31m{text}\x1b[0m"
+
+
 def columns(stream: TextIO) -> int | None:
     """The width of the terminal that a stream is; None if it is none."""
     if not stream.isatty():

@@ -41,7 +41,7 @@ from tiering.offload.emptied import Emptied, refuse_emptied
 from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
 from tiering.offload.other_records import refuse_other_records
 from tiering.offload.plan import Action, Decision, plan_offload
-from tiering.offload.source import Changed, checked_state, segment_data, segment_end
+from tiering.offload.source import Changed, checked_state, counted, segment_data, segment_end
 from tiering.offload.supersede import supersede
 
 COPIED: Final = "copied"
@@ -94,7 +94,7 @@ class OffloadPlan:
 class OffloadRun:
     """What the offloads of many logs share: the archive, the source id that manifests record, and how segments are stored.
 
-    `progress` is called with the number of bytes read from log files.
+    `progress` is called with the number of bytes read from log files to be sent.
     """
 
     store: ObjectStore
@@ -311,11 +311,12 @@ class SegmentCopies:
             if not state.size:
                 refuse_emptied(due.log, segment)
         try:
-            datas = [segment_data(due.log, segment, run.progress) for segment in segments]
+            datas = [segment_data(due.log, segment) for segment in segments]
             copies = [checked_copy(data) for data in datas]
             if check is not None:
                 check(copies, datas)
-            entries = [copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms) for copy in copies]
+            sent = [counted(copy, run.progress) for copy in copies]
+            entries = [copy_segment(run.store, due.path, copy, run.clock, run.ids, run.transforms) for copy in sent]
         except NoSuchFile as e:
             raise Changed(f"{e}; its broker has deleted or renamed it in the meantime") from e
         except FILE_ERRORS:

@@ -5,6 +5,7 @@ the log file must be the same and unchanged both times: `checked_state` gives th
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from local_log.errors import Corrupt, LogError
@@ -26,7 +27,7 @@ from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
-from remote.segment.check import LogSegmentData, SegmentFile
+from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile
 
 
 class Changed(LogError):
@@ -78,13 +79,12 @@ def _offsets(names: list[str]) -> tuple[set[int], set[int]]:
     return logs, others
 
 
-def segment_data(log: LogReader, segment: Segment, progress: Callable[[int], None]) -> LogSegmentData:
+def segment_data(log: LogReader, segment: Segment) -> LogSegmentData:
     """An inactive segment as the uploader takes it. Raises Corrupt, NotFound, Unreadable."""
     end = segment_end(segment)
     file = segment.path(LOG)
 
     def read(start: int, stop: int) -> Buffer:
-        progress(stop - start)
         return segment.disk.read_large(file, start, stop)
 
     snapshot, notes = _snapshot(log, segment, end)
@@ -151,3 +151,14 @@ def _snapshot(log: LogReader, segment: Segment, end: int) -> tuple[SegmentFile |
 def _optional(segment: Segment, suffix: str) -> SegmentFile | None:
     body = segment.read(suffix)
     return None if body is None else SegmentFile(segment.path(suffix), body)
+
+
+def counted(copy: SegmentCopy, progress: Callable[[int], None]) -> SegmentCopy:
+    """The copy, which tells of the bytes of the log that are read to be sent."""
+    data = copy.data
+
+    def read(start: int, stop: int) -> Buffer:
+        progress(stop - start)
+        return data.read(start, stop)
+
+    return replace(copy, data=replace(data, read=read))

@@ -98,7 +98,7 @@ def test_transaction_indexes_of_finely_cut_transactions_are_made_as_a_recovery_m
     log = local_logs(logs)["g-txn-0"]
     last_stable = {}
     for segment in log.segments[:-1]:
-        one = segment_data(log, segment, lambda _: None)
+        one = segment_data(log, segment)
         parts, told = archived(replace(one, txn_index=None))
         made = parts.get(segment_entry.TRANSACTION_INDEX, b"")
         assert made == (one.txn_index.body if one.txn_index else b"")

@@ -1,13 +1,16 @@
 """Tables as wide as a terminal: nothing is lost but what may be cut, and no line is wider."""
 
+import os
+import pty
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tiering.command.table import Table
-from tiering.command.terminal import width_of
+from tiering.command.terminal import alarming, width_of
 
 ROWS = [
     {"topic": "orders", "partition": n, "log_start_offset": 10**9, "local_log_start_offset": n, "archived_bytes": 5, "reason": r}
@@ -60,6 +63,24 @@ def test_wide_characters_take_two_columns_and_accents_none() -> None:
     assert [width_of(text) for text in ("abc", "東京", "e\u0301", "Köln", "👍")] == [3, 4, 1, 4, 2]
     rows = [{"city": "東京都庁", "n": 1}, {"city": "Köln", "n": 2}]
     assert lines(rows) == ["city      n", "東京都庁  1", "Köln      2"]
+
+
+def test_lines_of_what_is_lost_alarm_and_no_others() -> None:
+    rows = [{"action": "copied", "reason": ""}, {"action": "lost", "reason": "offsets [0, 5) are lost"}]
+    shown = list(Table(40, alarm=lambda line: f"!{line}").lines(rows))
+    assert [line.startswith("!lost") for line in shown] == [False, False, True]
+
+
+def test_what_alarms_is_red_on_a_terminal_alone_and_not_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal, open(os.devnull, "w") as file:
+        assert alarming("FAIL", terminal) == "\x1b[1;31mFAIL\x1b[0m"
+        assert alarming("FAIL", file) == "FAIL"
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert alarming("FAIL", terminal) == "FAIL"
+    os.close(ours)
 
 
 CELL = st.one_of(st.none(), st.integers(0, 10**6), st.text("ab 東é", max_size=200))

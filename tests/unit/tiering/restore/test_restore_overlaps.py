@@ -48,7 +48,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copies(store: MemoryStore, replica: Path, prefix: str) -> list[SegmentEntry]:
     """All inactive segments of a replica in the store, named by nobody yet."""
     log, ids = local_logs(replica)[TXN], CountingIds(prefix)
-    inactive = (checked_copy(segment_data(log, s, lambda _: None)) for s in log.segments[:-1])
+    inactive = (checked_copy(segment_data(log, s)) for s in log.segments[:-1])
     return [copy_segment(store, path_of(log), one, FixedClock(), ids) for one in inactive]
 
 
