@@ -29,7 +29,7 @@ SOCKET_REQUEST_MAX_BYTES: Final = int_setting(
 )
 SOCKET_SEND_BUFFER_BYTES: Final = int_setting(
     "socket.send.buffer.bytes",
-    640 << 10,
+    512 << 10,
     -1,
     "The send buffer of a connection, which Linux doubles, so that an answer of 1 MiB is handed over by one call; -1 leaves it "
     "to the system.",

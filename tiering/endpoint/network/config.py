@@ -80,7 +80,7 @@ class SocketServerConfig:
     ahead_bytes_max: int = 64 << 10
     """Bytes that are read while a request of the same connection is answered: pipelined requests."""
 
-    send_buffer_bytes: int = 640 << 10
+    send_buffer_bytes: int = 512 << 10
     """`socket.send.buffer.bytes`: of each connection, doubled by Linux; -1 leaves it to the system."""
 
     turn_bytes_max: int = 512 << 10

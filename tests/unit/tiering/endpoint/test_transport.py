@@ -176,4 +176,4 @@ def test_connections_have_the_send_buffer_that_is_set(size: int) -> None:
         with taken[0] as ours:
             found, others = (one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for one in (ours, client))
     assert found == 2 * size if size >= 0 else found > 0 and others > 0
-    assert SocketServerConfig().send_buffer_bytes == 640 << 10
+    assert SocketServerConfig().send_buffer_bytes == 512 << 10
