@@ -8,6 +8,8 @@ server. The client takes the bytes and does nothing, so that the server is what 
 import argparse
 import resource
 import shutil
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +34,7 @@ SIZES = (MIB, 10 * MIB)
 PARTITIONS = 10_000
 SPEEDS = {MIB: (1.0, 3.5, 1.3), 10 * MIB: (0.8, 5.0, 1.6)}
 """What is to be reached by size: a log directory of Kafka's from its log, a folder and S3 of Kafka's from its remote tier."""
-READER = "our reader alone"
+READER, SENT = "our reader alone", "our reader, sent"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def drains(servers: Servers, rounds: int, targets: Targets) -> None:
         passes = passes_of([*servers.kafka, *servers.ours], size)
         if "S3" in servers.archives:
             passes[READER] = partial(read_alone, servers.archives["S3"], servers.ours[-1])
+            passes[SENT] = partial(read_and_sent, servers.archives["S3"], servers.ours[-1], size)
         best = in_turns(passes, rounds)
         local, tiered = best[servers.kafka[0].name], best[servers.kafka[1].name]
         mib = f"{size // MIB} MiB a fetch"
@@ -128,6 +131,18 @@ def read_alone(archive: str, of: Contestant) -> Drain:
     """What the endpoint reads, in this process."""
     found = archive_reader.read(archive, of.topic, of.end)
     return Drain(found.speed, found.cpu)
+
+
+def read_and_sent(archive: str, of: Contestant, size: int) -> Drain:
+    """The same in another process, which sends it as it comes, without a request, to the client that reads from servers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        host, port = listener.getsockname()
+        command = [sys.executable, archive_reader.__file__, archive, of.topic, str(of.end), "--to", f"{host}:{port}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader, listener.accept()[0] as connection:
+            raw_fetches.take_all(connection, size)
+            speed, _, cpu, _ = reader.communicate()[0].split()
+    return Drain(float(speed), float(cpu))
 
 
 def drained(one: Contestant, size: int) -> Drain:

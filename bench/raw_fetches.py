@@ -91,6 +91,14 @@ def drain(address: str, topic: str, bytes_max: int, end: int, trusted: str | Non
     return total
 
 
+def take_all(of: socket.socket, bytes_max: int) -> int:
+    """Takes what comes, up to its end, as it takes answers of so many bytes; how many bytes that were."""
+    buffer, total = memoryview(bytearray(bytes_max)), 0
+    while count := of.recv_into(buffer[total % bytes_max :]):
+        total += count
+    return total
+
+
 def latencies(address: str, topic: str, connections: int, count: int, end: int) -> list[float]:
     """Seconds of so many fetches of one batch, at any offset below `end`, sorted; each connection has one under way."""
     where, found, began = random.Random(1), list[float](), dict[socket.socket, float]()
