@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from local_log.errors import LogError, NotFound, listed
+from tiering.command.completion import topics
 from tiering.command.config_option import is_left_alone, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
@@ -47,7 +48,7 @@ class Options:
 @archive_option(required=True)
 @log_dir_option()
 @keys_option()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=topics)
 @topics_option()
 @topic_id_option()
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from local_log.quantities import parse_time
+from tiering.command.completion import times
 from tiering.command.exit_codes import reports_errors
 from tiering.command.offset_table import show, show_segments
 from tiering.command.options import (
@@ -94,6 +95,7 @@ class Options:
 @click.option(
     "--time",
     callback=_time,
+    shell_complete=times,
     metavar="TIME",
     help=f"Find the offset of this time: ms since 1970, 2026-11-20T10:00Z, -2h, or {', '.join(_TIMES)} (latest unless given).",
 )

@@ -1,7 +1,21 @@
-"""The completion types of option values for shells."""
+"""What shells complete of option values: files and folders, times, and what a configuration knows of archives and topics."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
 
 from click import Context, Parameter
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from tiering.config.config import Config
+
+FILE_META: Final = "tiering.config.file"
+"""Where the configuration file is in click's context of a command."""
+_TIMES: Final = {"now": "", "-1h": "an hour ago", "-24h": "a day ago", "-7d": "a week ago"}
+
+Complete = Callable[[Context, Parameter, str], list[CompletionItem]]
 
 
 def folders(_context: Context, _param: Parameter, incomplete: str) -> list[CompletionItem]:
@@ -12,3 +26,66 @@ def folders(_context: Context, _param: Parameter, incomplete: str) -> list[Compl
 def files(_context: Context, _param: Parameter, incomplete: str) -> list[CompletionItem]:
     """For `shell_complete` of what names a file."""
     return [CompletionItem(incomplete, type="file")]
+
+
+def times(_context: Context, _param: Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete` of a time; one of a clock is not completed."""
+    return [CompletionItem(time, help=says) for time, says in _TIMES.items() if time.startswith(incomplete)]
+
+
+def _without_errors(complete: Complete) -> Complete:
+    """A shell that asks for words has no use for a message, and none for a traceback: where anything fails, there are none."""
+
+    @wraps(complete)
+    def completed(context: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            return complete(context, param, incomplete)
+        except Exception:  # whatever it is, the command itself says it when it runs
+            return []
+
+    return completed
+
+
+@_without_errors
+def archives(context: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete` of an archive: that of the configuration, or a folder."""
+    config = _config(context)
+    url = config.settings.archive_url if config is not None else None
+    if url and url.startswith(incomplete):
+        return [CompletionItem(url)]
+    return folders(context, param, incomplete)
+
+
+@_without_errors
+def topics(context: Context, _param: Parameter, incomplete: str) -> list[CompletionItem]:
+    """For `shell_complete` of a topic: those of the log directories and of an archive in a folder. No store is asked."""
+    config, given = _config(context), context.params
+    dirs = [given["log_dir_path"]] if given.get("log_dir_path") else list(config.settings.log_dirs) if config else []
+    url = given.get("archive_url") or (config.settings.archive_url if config else None)
+    names = {topic for folder in dirs for topic in _local(folder)} | _archived(url)
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+
+
+def _local(log_dir: str) -> set[str]:
+    from local_log.log_dir import LogDir
+    from tiering.machine import local_disk
+
+    return {partition.topic for partition in LogDir(local_disk(), log_dir).partitions()}
+
+
+def _archived(url: str | None) -> set[str]:
+    if not url or ("://" in url and not url.startswith("file://")):
+        return set()
+    from remote import archive
+    from tiering.machine import open_store
+
+    return set(archive.topics(open_store(url)))
+
+
+def _config(context: Context) -> "Config | None":
+    from tiering.config.load import load_config
+    from tiering.config.shared import CONFIG_VARIABLE
+    from tiering.machine import local_disk
+
+    file: Any = context.meta.get(FILE_META) or context.params.get("config_file") or os.environ.get(CONFIG_VARIABLE)
+    return load_config(file, os.environ, local_disk(), ()) if file else None

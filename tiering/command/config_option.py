@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import click
 
-from tiering.command.completion import files
+from tiering.command.completion import FILE_META, files
 from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _META: Final = "tiering.config"
-_FILE: Final = "tiering.config.file"
 
 _GIVES: Final[Mapping[str, str]] = {
     "archive_url": "archive.url",
@@ -88,12 +87,12 @@ def with_config(command: click.Command) -> click.Command:
 
 
 def _take(context: click.Context, _param: click.Parameter, file: str | None) -> None:
+    context.meta[FILE_META] = file
     is_any_given = any(v.startswith(VARIABLES) and v not in (CONFIG_VARIABLE, KEYS_VARIABLE) for v in os.environ)
     if context.resilient_parsing or (file is None and not is_any_given):
         return  # nothing of what follows is loaded then, which takes half a second
     config = whole_config(file, ())
     context.meta[_META] = config
-    context.meta[_FILE] = file
     context.default_map = {**(context.default_map or {}), **_given(config)}
 
 
@@ -121,7 +120,7 @@ def whole_config(file: str | None, overrides: tuple[str, ...], option: str = "--
 
 def config_file() -> str | None:
     """The configuration file of the command that runs, None where there is none."""
-    file: str | None = click.get_current_context().meta.get(_FILE)
+    file: str | None = click.get_current_context().meta.get(FILE_META)
     return file
 
 

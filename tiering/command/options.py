@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
-from tiering.command.completion import files, folders
+from tiering.command.completion import archives, files, folders, topics
 from tiering.command.output import say
 from tiering.command.quantities import duration, rate
 from tiering.config.shared import KEYS_VARIABLE
@@ -68,7 +68,7 @@ def archive_option(*, required: bool = False) -> Callable[[Callable[P, Any]], Ca
     """The option `--archive`, the same on every command."""
     text = "The archive: a folder, s3://bucket/prefix, gs:// or abfs://."
     return click.option(
-        "--archive", "archive_url", required=required, callback=lasting, shell_complete=folders, metavar="URL", help=text
+        "--archive", "archive_url", required=required, callback=lasting, shell_complete=archives, metavar="URL", help=text
     )
 
 
@@ -126,7 +126,7 @@ def _one_folder(context: click.Context, param: click.Parameter, value: str | Non
 
 def topic_option(text: str = "The topic.", *, required: bool = True) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--topic` of every command that works on one."""
-    return click.option("--topic", required=required, callback=named, metavar="TOPIC", help=text)
+    return click.option("--topic", required=required, callback=named, shell_complete=topics, metavar="TOPIC", help=text)
 
 
 def topic_id_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -168,7 +168,9 @@ def partition_option(text: str, *, required: bool = False) -> Callable[[Callable
 def topics_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """The option `--topic` of every command that works on many topics."""
     text = "Only topics that match; may be given several times."
-    return click.option("--topic", "topics", multiple=True, callback=_each_named, metavar="GLOB", help=text)
+    return click.option(
+        "--topic", "topics", multiple=True, callback=_each_named, shell_complete=topics, metavar="GLOB", help=text
+    )
 
 
 def tell_unmatched(globs: Iterable[str], names: Collection[str], place: str, of: str = "--topic") -> None:

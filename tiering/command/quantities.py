@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from local_log.formats.primitives import INT64_MAX
 from local_log.quantities import parse_duration, parse_rate, parse_size, parse_time
+from tiering.command.completion import times
 from tiering.machine import CLOCK
 
 
@@ -15,6 +17,10 @@ class Quantity(click.ParamType[int]):
 
     def __init__(self, name: str, parse: Callable[[str], int], least: int = 0, most: int = INT64_MAX) -> None:
         self.name, self._parse, self._least, self._most = name, parse, least, most
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See click."""
+        return times(ctx, param, incomplete) if self.name == "time" else []
 
     def __repr__(self) -> str:
         return f"Quantity({self.name!r}, {self._least}, {self._most})"

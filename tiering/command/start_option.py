@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from local_log.formats.primitives import INT64_MAX
 
@@ -23,6 +24,10 @@ class StartType(click.ParamType[Start]):
     """An offset, or `earliest`, `latest`, or such as `-10` for the last ten offsets."""
 
     name = "start"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See click."""
+        return [CompletionItem(end.value) for end in End if end.startswith(incomplete)]
 
     def __repr__(self) -> str:
         return "StartType()"

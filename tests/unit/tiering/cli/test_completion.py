@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
+
+from tiering.cli import main
 
 Run = Callable[..., Result]
 
@@ -114,3 +116,33 @@ def test_a_shell_that_is_not_known_is_a_usage_error_that_names_those_that_are(ru
     refused = run("completion", "tcsh")
     assert refused.exit_code == 2
     assert all(shell in refused.stderr for shell in ("bash", "zsh", "fish"))
+
+
+def offered(*words: str, **environment: str) -> list[str]:
+    """What is offered for the last of some words, asked in process as click's scripts ask."""
+    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    told = CliRunner().invoke(main, [], prog_name="tiering", env={**asked, **environment}, catch_exceptions=False)
+    return [line.partition(",")[2] for line in told.stdout.splitlines() if line]
+
+
+def test_topics_are_those_of_the_tiers_that_are_named_or_configured(broker: Path, archive: str, tmp_path: Path) -> None:
+    file = tmp_path / "tiering.toml"
+    file.write_text(f'log.dirs = ["{broker}"]\narchive.url = "{archive}"\n')
+    assert offered("tiering", "fetch", "--log-dir", str(broker), "--topic", "g-t") == ["g-tiny", "g-trimmed", "g-txn"]
+    assert offered("tiering", "fetch", "--archive", archive, "--topic", "g-tr") == ["g-trimmed"]
+    assert offered("tiering", "fetch", "--config", str(file), "--topic", "g-ti") == ["g-tiny"]
+    assert offered("tiering", "describe", "g-ti", TIERING_CONFIG=str(file)) == ["g-tiny"]
+    assert offered("tiering", "scrub", "--archive", archive[:5], TIERING_CONFIG=str(file)) == [archive]
+
+
+def test_times_and_the_ends_of_a_log_are_offered() -> None:
+    assert offered("tiering", "fetch", "--from-time", "n") == ["now"]
+    assert offered("tiering", "fetch", "--offset", "e") == ["earliest"]
+    assert offered("tiering", "offsets", "--time", "n") == ["now"]
+
+
+def test_whatever_is_wrong_a_shell_gets_no_message(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("no such thing = [")
+    for words in (("--config", str(bad)), ("--log-dir", "/nowhere"), ("--archive", "s3://bucket/prefix"), ("--archive", "x://")):
+        assert offered("tiering", "fetch", *words, "--topic", "g") == []

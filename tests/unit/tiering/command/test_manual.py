@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tiering import __version__
 from tiering.cli import main
 from tiering.command.exit_codes import EXIT_MEANS, Exit
 from tiering.command.manual import WIDTH, Words, command_of, commands, examples, page
+from tiering.command.roff import file_of, roff
 
 ALL = list(commands(main))
 
@@ -121,3 +125,23 @@ def test_man_prints_the_page_and_refuses_what_is_no_command() -> None:
         refused = run(main, ["man", *args])
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert remedy in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff here")
+def test_man_renders_the_roff_of_every_page_to_the_same_words(tmp_path: Path) -> None:
+    assert CliRunner().invoke(main, ["man", "--to", str(tmp_path)]).exit_code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {file_of(words) for words in ALL}
+    for words in ((), ("offload",), ("fetch",), ("manifest", "show")):
+        asked = ["groff", "-man", "-Tascii", "-P-c", "-ww", "-rLL=300n", tmp_path / file_of(words)]
+        rendered = subprocess.run(asked, capture_output=True, text=True, check=True)
+        assert rendered.stderr == ""
+        shown = re.sub(".\b", "", rendered.stdout).split()
+        expected = sections(page(main, words))
+        assert {word for name, text in expected.items() if name != "NAME" for word in text.split()} <= set(shown)
+        assert "-".join(("tiering", *words)) in shown
+
+
+def test_the_source_of_one_page_is_printed_for_man_l() -> None:
+    run = CliRunner().invoke
+    assert run(main, ["man", "offload", "--roff"]).stdout == roff(page(main, ("offload",)), ("offload",), __version__)
+    assert run(main, ["man", "offload", "--to", "x"]).exit_code == 2
