@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,7 +13,8 @@ import click
 
 from tiering.command.terminal import has_terminal
 
-_GO_ON: Final = ("offload", "restore", "expire", "sweep", "rotate-keys", "delete-topic")
+GO_ON: Final = ("offload", "restore", "expire", "sweep", "rotate-keys", "delete-topic")
+"""The commands that leave out what an earlier run has done."""
 _ENDS: Final = "tiering: interrupted"
 _GOES_ON: Final = (
     "; what is under way is finished first, and a second Ctrl-C does not wait for it. The same command goes on from here"
@@ -25,11 +27,12 @@ def interruptible() -> Iterator[None]:
 
     Where somebody else listens to SIGINT already, such as a server, or in another thread than the main one, nothing changes.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_main = threading.current_thread() is threading.main_thread()  # signals reach no other
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     context = click.get_current_context(silent=True)
-    says = _ENDS + (_GOES_ON if context is not None and context.info_name in _GO_ON else "")
+    says = _ENDS + (_GOES_ON if context is not None and context.info_name in GO_ON else "")
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,0 +1,30 @@
+"""What Ctrl-C does is set for the time of a command, and only where signals arrive."""
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tiering.cli import main
+from tiering.command.interrupt import GO_ON, interruptible
+
+
+def test_a_first_interrupt_is_told_and_raised_and_afterwards_all_is_as_before(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert capfd.readouterr().err == "tiering: interrupted\n"
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_command_in_another_thread_runs_as_ever() -> None:
+    def run() -> str:
+        with interruptible():
+            return "done"
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(run).result() == "done"
+
+
+def test_what_goes_on_are_commands() -> None:
+    assert set(GO_ON) < set(main.list_commands(None))  # type: ignore[arg-type]
