@@ -6,10 +6,12 @@ it is asked for: a disk and its checksums, keys and signatures are loaded by the
 
 import gc
 import resource
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness
-from remote.store.open import open_backend, open_store
+from remote.store.open import open_backend
 
 if TYPE_CHECKING:
     from local_log.folder_lock import FolderHolder
@@ -32,8 +34,12 @@ __all__ = [
     "open_archive_store",
     "open_backend",
     "open_store",
+    "opened_stores",
     "writable_disk",
 ]
+
+
+_opened: "WeakKeyDictionary[Meter, str]" = WeakKeyDictionary()
 
 
 def allow_open_files() -> int:
@@ -72,6 +78,23 @@ def folder_holder() -> "FolderHolder":
     from local_log.folder_lock import OsFolderHolder
 
     return OsFolderHolder()
+
+
+def open_store(
+    url: str, *, bytes_per_second: int | None = None, meter: "Meter | None" = None, clock: Clock = CLOCK
+) -> "ObjectStore":
+    """As `remote.store.open.open_store`, and `opened_stores` has it."""
+    from remote.store.instrumented import Meter
+    from remote.store.open import open_store as opened
+
+    meter = meter or Meter()
+    _opened[meter] = url
+    return opened(url, bytes_per_second=bytes_per_second, meter=meter, clock=clock)
+
+
+def opened_stores() -> "Iterable[tuple[str, Meter]]":
+    """The addresses of the stores that this process uses, and what counts their calls."""
+    return [(url, meter) for meter, url in list(_opened.items())]
 
 
 def open_archive_store(

@@ -10,7 +10,6 @@ import numpy as np
 
 from local_log.formats.indexes import offset as offset_index
 from local_log.formats.indexes import time as time_index
-from local_log.formats.kernels import scan as kernels
 from local_log.formats.record import NO_TIMESTAMP
 
 INDEX_INTERVAL_BYTES = 4096
@@ -30,6 +29,8 @@ def rebuilt_indexes(base_offset: int, positions: Any, last_offsets: Any, max_tim
     if not len(positions):
         return RebuiltIndexes(b"", b"")
     rows = np.empty(len(positions), np.uint64)
+    from local_log.formats.kernels import scan as kernels
+
     n = kernels.index_rows(positions.astype(np.uint64), 0, 0, INDEX_INTERVAL_BYTES, rows)
     at = rows[:n].astype(np.int64)
     offsets = np.empty(n, offset_index.ENTRY)

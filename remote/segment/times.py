@@ -15,7 +15,6 @@ from local_log.formats.chunks import Chunk
 from local_log.formats.compression import Inflater
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.time import ENTRY, TimeIndex
-from local_log.formats.kernels import decode as record_kernels
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.columns import Projection
 
@@ -45,6 +44,8 @@ def least_timestamps(chunk: Chunk) -> Any:
 
 
 def _of_batches(chunk: Chunk) -> Any:
+    from local_log.formats.kernels import decode as record_kernels
+
     batches, data = chunk.batches, np.frombuffer(chunk.buffer, np.uint8)
     starts, ends = batches.positions + np.uint64(BATCH_HEADER_BYTES), batches.end
     least = np.full(len(batches), UNKNOWN, np.int64)

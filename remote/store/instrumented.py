@@ -17,6 +17,8 @@ FAILING_S_MAX: Final = 5.0
 """A store that has only failed for longer is in trouble; a shorter time is a retry's to bridge."""
 SILENT_S_MAX: Final = 15.0
 """A call that has heard nothing for longer hangs. A part of an upload takes so long at 560 KB/s."""
+WAITING_S_MIN: Final = 1.0
+"""Of a store that has never answered a shorter time says nothing: the first call makes a connection."""
 _DELETIONS: Final = ("delete", "abort_upload", "abandoned_uploads")
 """Where these are refused, the store is well: a writer may have been given no right to them, on purpose."""
 
@@ -73,6 +75,7 @@ class Meter:
         self._under_way: set[_Call] = set()
         self._failed: tuple[float, str] | None = None
         """When the first of those calls failed after which none was answered, and its error."""
+        self._has_answered = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Meter, ()
@@ -90,6 +93,7 @@ class Meter:
         self.add(call.verb, call.bytes, seconds, failed=not is_answer)
         with self._turn:
             self._under_way.discard(call)
+            self._has_answered = self._has_answered or is_answer or not isinstance(error, Unavailable | Unknown)
             if is_answer:
                 self._failed = None
             elif self._failed is None and _is_of_the_store(error, call.verb):
@@ -115,6 +119,21 @@ class Meter:
             if (silent_s := now_s - call.heard_s) > SILENT_S_MAX:
                 problems.append(Trouble(silent_s, f"the store does not respond to {call.verb}; check the store and the network"))
         return max(problems, key=lambda one: one.seconds, default=None)
+
+    def unanswered(self, now_s: float) -> Trouble | None:
+        """The problem of a store that has not answered any call up to now, not even by refusing it; else None."""
+        with self._turn:
+            failed, waiting = self._failed, min(self._under_way, key=lambda call: call.heard_s, default=None)
+            has_answered = self._has_answered
+        if has_answered:
+            return None
+        if failed is not None:
+            trouble = Trouble(now_s - failed[0], failed[1])
+        elif waiting is not None:
+            trouble = Trouble(now_s - waiting.heard_s, f"no answer to {waiting.verb}; check the address and the network")
+        else:
+            return None
+        return trouble if trouble.seconds >= WAITING_S_MIN else None
 
     def snapshot(self) -> dict[str, Counted]:
         """What has been counted up to now, by verb, in the verbs' order."""

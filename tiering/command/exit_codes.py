@@ -11,6 +11,7 @@ from typing import ParamSpec
 
 from tiering.command.interrupt import interruptible
 from tiering.command.output import say
+from tiering.command.silence import telling_of_silence
 
 P = ParamSpec("P")
 
@@ -74,7 +75,7 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
         from local_log.errors import LogError, of_system
 
         try:
-            with interruptible():
+            with interruptible(), telling_of_silence():
                 code = command(*args, **kwargs) or Exit.done
         except BrokenPipeError:
             raise
