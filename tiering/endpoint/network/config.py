@@ -83,8 +83,8 @@ class SocketServerConfig:
     send_buffer_bytes: int = 512 << 10
     """`socket.send.buffer.bytes`: of each connection, doubled by Linux; -1 leaves it to the system."""
 
-    turn_bytes_max: int = 512 << 10
-    """Bytes that one connection is sent before others have their turn."""
+    turn_bytes_max: int = 1 << 20
+    """Bytes of a larger answer that one connection is sent before others have their turn."""
 
     whole_bytes_max: int = (1 << 20) + (64 << 10)
     """An answer of so many bytes is sent in one turn: a MiB of batches, as most consumers ask for, and what is around them."""
