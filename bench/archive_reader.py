@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from local_log.formats.record_batch.columns import warm_up
 from tiering.endpoint.broker_server import READ_AHEAD_THREADS
 from tiering.wiring import open_reading, open_tiers, read_ahead_pool
 
@@ -36,10 +37,12 @@ class Reading:
 
 
 def read(archive: str, topic: str, end: int, take: Callable[[memoryview], object] = len) -> Reading:
-    """Reads partition 0 of a topic up to offset `end`, in this process. The archive is opened before the clock starts.
+    """Reads partition 0 of a topic up to offset `end`, in this process.
 
+    The archive is opened, and what reads batches is loaded, before the clock starts.
     `take` is given the batches.
     """
+    warm_up()
     with read_ahead_pool(READ_AHEAD_THREADS) as pool:
         log = open_tiers(None, archive, open_reading(None, 0, pool)).partition(topic, 0).archived
         if log is None:
