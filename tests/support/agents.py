@@ -1,6 +1,6 @@
 """Agents in a world of their own: a simulated disk with a broker's logs, a store in memory, and a clock that nobody waits for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -136,6 +136,7 @@ class World:
         round_ms: int | None = None,
         wanted: Callable[[str], bool] = lambda topic: True,
         tell: Callable[[str], None] = lambda message: None,
+        events: Callable[[str, Mapping[str, str | int]], None] = lambda message, fields: None,
         cluster: Cluster | None = None,
         trouble: Callable[[], Trouble | None] = lambda: None,
         retention: Callable[[str], TopicRetention | None] = lambda topic: None,
@@ -150,7 +151,7 @@ class World:
         }
         copied = (lambda topic: True) if "copy" in tasks else None
         source = Source((self.log_dir(),), "memory://store", wanted, copied, retention)
-        around = Surroundings(InTurn(self.clock), controls, self.clock, lambda: 0.5, tell, trouble)
+        around = Surroundings(InTurn(self.clock), controls, self.clock, lambda: 0.5, tell, trouble, tell=events)
         agent = Agent(
             source, [one for kind in tasks for one in kinds[kind]], settings or Settings(1, BACKOFF), around,
             MemoryFile(self.disk, STATE, "agent.json"),

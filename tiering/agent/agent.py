@@ -67,6 +67,9 @@ class Agent:
                     turn = self._tasks[job.kind].turn(job, self._state)
                 self._workers.start(self._guarded(job, turn))
         self._take_in(self._wait_ms(now_ms))
+        copied = self._state.round.ended(queue, self._clock.now_ms())
+        if copied is not None:
+            self._around.tell("copied all that was due", copied)
 
     def remember(self, address: str) -> None:
         """Keeps where this agent can be asked."""

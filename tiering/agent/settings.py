@@ -1,6 +1,6 @@
 """What an agent goes by: how often and how much, what it looks at, and what it is given of the world. Values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from local_log.log_dir import LogDir
@@ -58,3 +58,5 @@ class Surroundings:
     trouble: Callable[[], Trouble | None] = lambda: None
     ready: Callable[[], object] = lambda: None
     tier: Callable[[], TierStatus | None] = lambda: None
+    tell: Callable[[str, Mapping[str, str | int]], None] = lambda message, fields: None
+    """Is called with what went well, and its fields: a round that copied, a recovery after a failure."""

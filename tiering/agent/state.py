@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 from local_log.errors import LogError
+from tiering.agent.copy_round import CopyRound
 from tiering.agent.job_queue import JobQueue
 from tiering.agent.memory import MemoryFile
 from tiering.agent.outcome import Failure, Outcome
@@ -44,6 +45,7 @@ class AgentState:
         self.counts: dict[str, Counts] = {}
         self.error: ErrorRecord | None = None
         self.memory = memory.load()
+        self.tell, self.round = around.tell, CopyRound()
         self.report, self._clock, self._memory_file = around.report, around.clock, memory
         self.there = SeenThere(source.log_dirs, memory, source.archive_url, around.clock, self.hurt)
         self._copied: list[str] = []
@@ -80,14 +82,15 @@ class AgentState:
             self.hurt(outcome.error)
         if outcome.copied is not None:
             self._copied.append(outcome.job.subject)
+            self.round.copied(outcome.job.subject, outcome.copied, now_ms)
 
     def _news(self, outcome: Outcome, before: PartitionView, after: PartitionView) -> Iterator[str]:
         """Messages of errors and losses that were not there before. A job's error is told once until the job succeeds.
 
         The view has one error for all jobs of a partition, and a success of one job says nothing of another's error.
         """
-        if outcome.error is None and not outcome.is_only_begun:
-            self._told.pop(outcome.job, None)
+        if outcome.error is None and not outcome.is_only_begun and self._told.pop(outcome.job, None) is not None:
+            self.tell("works again after a failure", {"partition": str(after.partition), "task": outcome.job.kind.name})
         if outcome.error is not None and after.error is not None and self._told.get(outcome.job) != after.error.message:
             self._told[outcome.job] = after.error.message
             if before.error is None or before.error.message != after.error.message:

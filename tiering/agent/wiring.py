@@ -155,10 +155,15 @@ def alone(config: Config) -> AbstractContextManager[None]:
     return agent_lock(folder_holder(), [one.path for one in dirs], CLOCK)
 
 
-def build(config: Config, environment: Mapping[str, str], report: Callable[[str], None]) -> Built:
+def build(
+    config: Config,
+    environment: Mapping[str, str],
+    report: Callable[[str], None],
+    tell: Callable[[str, Mapping[str, str | int]], None] = lambda message, fields: None,
+) -> Built:
     """The agent of a configuration. It has made no request yet; a missing archive is created when it opens.
 
-    `report` is called with messages for users about problems, each once.
+    `report` is called with messages for users about problems, each once; `tell` with what went well, and its fields.
 
     Raises NotFound, Unreadable, Unavailable, BadAddress, and what is wrong with the archive.
     """
@@ -184,7 +189,7 @@ def build(config: Config, environment: Mapping[str, str], report: Callable[[str]
     settings = _settings(config)
     around = Surroundings(
         Threads(settings.threads), controls, clock, jitter, report, lambda: meter.trouble(stopwatch()), opening,
-        tier.status if tier is not None else lambda: None,
+        tier.status if tier is not None else lambda: None, tell,
     )  # fmt: skip
     tasks = _tasks(config, store, clock, ids, cluster)
     return Built(Agent(source, tasks, settings, around, memory), controls, meter, opening, tier)

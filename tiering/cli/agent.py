@@ -11,8 +11,10 @@ from local_log.errors import Invalid, Unavailable
 from tiering.command.completion import folders
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
+from tiering.command.log_lines import FORMATS, LogLines
 from tiering.command.options import is_given, named
 from tiering.command.output import say
+from tiering.machine import CLOCK
 
 if TYPE_CHECKING:
     from tiering.agent.http.server import Pages
@@ -28,8 +30,14 @@ Given = tuple[str | None, tuple[str, ...]]
     "--own-log-dir", callback=named, shell_complete=folders, metavar="DIR",
     help="The log directory, which no broker uses: log.dirs=DIR with own.log.dirs=true.",
 )  # fmt: skip
+@click.option(
+    "--log-format", type=click.Choice(FORMATS),
+    help="Log a line for each event, with its time, level and fields. Default: only what a person has to know.",
+)  # fmt: skip
 @click.pass_context
-def command(context: click.Context, config_file: str | None, overrides: tuple[str, ...], own_log_dir: str | None) -> None:
+def command(
+    context: click.Context, config_file: str | None, overrides: tuple[str, ...], own_log_dir: str | None, log_format: str | None
+) -> None:
     """Run continuously: copy closed segments of the log directories, and expire, sweep and scrub the archive.
 
     The configuration sets the tasks and their intervals; see `tiering config show`. After SIGTERM or SIGINT, running copies
@@ -41,29 +49,30 @@ def command(context: click.Context, config_file: str | None, overrides: tuple[st
     Examples:
       tiering agent --config tiering.toml
       tiering agent --config tiering.toml --override agent.tasks=copy,scrub
+      tiering agent --config tiering.toml --log-format json
     """
     if own_log_dir is not None:
         overrides = (*overrides, f"log.dirs={own_log_dir}", "own.log.dirs=true")
     context.obj = config_file, overrides
     if context.invoked_subcommand is None:
-        _run(whole_config(config_file, overrides))
+        _run(whole_config(config_file, overrides), LogLines(log_format, CLOCK))
 
 
 @reports_errors
-def _run(config: "Config") -> Exit | None:
+def _run(config: "Config", log: LogLines) -> Exit | None:
     from tiering.agent.wiring import alone
 
     _refuse_half(config)
     with alone(config):
-        return _live(config)
+        return _live(config, log)
 
 
-def _live(config: "Config") -> Exit | None:
+def _live(config: "Config", log: LogLines) -> Exit | None:
     from tiering.agent.http.server import HttpServer
     from tiering.agent.wiring import build, guard
     from tiering.local_tier.service import StartStopped
 
-    built = build(config, os.environ, lambda message: say(f"tiering: {message}"))
+    built = build(config, os.environ, log.problem, log.event)
     server = HttpServer(config.settings.agent_http_address, _pages(built), guard(config))
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -74,8 +83,8 @@ def _live(config: "Config") -> Exit | None:
             built.tier.start(lambda: built.controls.is_stopping)
             built.tier.run_in_background(built.controls.stop)
         if built.open():
-            say(f"tiering: created a new archive, {config.settings.archive_url}")
-        say(f"tiering: the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
+            log.info(f"created a new archive, {config.settings.archive_url}")
+        log.info(f"the agent of {', '.join(config.settings.log_dirs)} runs; http://{server.address}/status")
         given_up = built.agent.run()
     except StartStopped:
         given_up = 0
@@ -83,11 +92,11 @@ def _live(config: "Config") -> Exit | None:
         server.close()
         if built.tier is not None:
             built.tier.stop()
-    say(f"tiering: stopped{f'; {given_up} copies were aborted, and a sweep deletes what they uploaded' if given_up else ''}")
+    log.info(f"stopped{f'; {given_up} copies were aborted, and a sweep deletes what they uploaded' if given_up else ''}")
     failure = built.tier.failure if built.tier is not None else None
     if built.agent.hung:  # a thread that hears nothing would keep the process: it is left behind as a kill leaves it
         if failure is not None:
-            say(f"tiering: {failure}")
+            log.problem(str(failure))
         os._exit(Exit.done if failure is None else exit_code_of(failure))
     if failure is not None:
         raise failure

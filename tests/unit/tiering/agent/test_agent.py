@@ -1,6 +1,8 @@
 """The agent's life beside a broker: what it copies, when it asks, and what it leaves alone."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 from agents import LOGS, MINUTE_MS, STATE, World, roll_again
@@ -9,6 +11,7 @@ from logs_to_archive import path_of
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named
 
+from local_log.errors import Unavailable
 from local_log.formats.filenames import TopicPartition
 from remote.manifest.store import load_newest
 from tiering.agent.memory import MemoryFile
@@ -18,6 +21,7 @@ from tiering.retention.policy import Given
 
 OTHERS = ("g-codec-lz4-0", "g-epochs-0", "g-codec-none-0")
 HOUR = 60
+T = TypeVar("T")
 
 
 def test_everything_that_is_due_is_archived_and_nothing_else() -> None:
@@ -267,3 +271,31 @@ def test_a_thousand_idle_partitions_are_asked_for_once_and_then_no_more() -> Non
     assert len(agent.view().partitions) == 1_000
     assert agent.view().last_error is None
     assert len(world.archive.calls) == first[0]
+
+
+class FailsOnce(Door):
+    """The first copy of a log object fails."""
+
+    has_failed = False
+
+    def around(self, verb: str, key: str, call: Callable[[], T]) -> T:
+        if verb == "upload" and key.endswith(".log") and not self.has_failed:
+            self.has_failed = True
+            raise Unavailable(f"{key}: no answer")
+        return call()
+
+
+def test_a_round_that_copied_and_a_recovery_are_told_with_their_fields() -> None:
+    world = World().has(TXN, *OTHERS)
+    events: list[tuple[str, Mapping[str, str | int]]] = []
+    store = FailsOnce(world.archive)
+    agent, controls = world.agent(store, events=lambda message, fields: events.append((message, fields)))
+    world.run(agent, controls, 5)
+    manifests = [assert_sound_archive(world.archive, path_of(log)) for log in world.logs().values()]
+    assert store.has_failed
+    copied = [fields for message, fields in events if message == "copied all that was due"]
+    assert sum(int(fields["segments"]) for fields in copied) == sum(m.segment_count for m in manifests)
+    assert sum(int(fields["bytes"]) for fields in copied) == sum(m.log_bytes for m in manifests)
+    (recovered,) = (fields for message, fields in events if message == "works again after a failure")
+    assert recovered["partition"] in world.logs()
+    assert recovered["task"] == "copy"
