@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local_log.formats.filenames import TopicPartition
 from tiering.agent.outcome import Failure, Outcome
@@ -11,7 +11,9 @@ from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, NO_WAITS, Lag, WaitingSegments, lag_of
 from tiering.lag.local_log import LogSeen
 from tiering.lag.unprotected import PROTECTED, TopicRetention, Unprotected, unprotected_of
-from tiering.local_tier.service import TierStatus
+
+if TYPE_CHECKING:
+    from tiering.local_tier.service import TierStatus
 
 ERROR_CHARACTERS_MAX = 2_000
 
@@ -233,7 +235,7 @@ class AgentView:
     partitions: tuple[PartitionView, ...] = ()
     gone: tuple[PartitionView, ...] = ()
     counts: Mapping[str, Counts] = field(default_factory=dict)
-    local_tier: TierStatus | None = None
+    local_tier: "TierStatus | None" = None
 
     @property
     def state(self) -> str:

@@ -7,10 +7,9 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Final
 
-from local_log.errors import BadAddress, Invalid, LogError, Unavailable, Unknown, Unreadable, listed
+from local_log.errors import BadAddress, Unavailable, Unknown, Unreadable, listed
 from local_log.formats.filenames import META_PROPERTIES
 from local_log.log_dir import LogDir, is_new
-from local_log.user_cache import state_folder
 from remote import archive
 from remote.clock import Clock, Ids, jitter, stopwatch
 from remote.parallel import as_completed
@@ -18,10 +17,10 @@ from remote.read.context import decoder_with
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
-from remote.transforms.key_rings import allowing_plain
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
 from tiering.agent.agent_lock import agent_lock
+from tiering.agent.configured import checked, keys_address, memory_file, state_dir, token
 from tiering.agent.controls import AbortableClock, Aborted, Controls
 from tiering.agent.http.guard import Guard
 from tiering.agent.memory import MemoryFile
@@ -39,17 +38,14 @@ from tiering.agent.tasks.task import Task
 from tiering.agent.topic_retention import known_retention
 from tiering.agent.workers import Threads
 from tiering.cluster import Cluster
-from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
 from tiering.local_tier.opening import make_folders, own_log_dirs
 from tiering.local_tier.own_topics import OwnTopics
 from tiering.local_tier.service import TierService
-from tiering.machine import CLOCK, IDS, folder_holder, local_disk, open_store, writable_disk
+from tiering.machine import CLOCK, IDS, folder_holder, open_store
 from tiering.offload.compacted_topics import ReplacedTopics
-from tiering.wiring import cluster_of, log_dir, remembered, shares_a_folder, transforms
+from tiering.wiring import cluster_of, remembered, shares_a_folder, transforms
 
-TOKEN_CHARACTERS_MIN: Final = 16
-TOKEN_CHARACTERS_MAX: Final = 1_024
 _ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # no host names, so not valid in a request; not an address to listen on
 
 
@@ -79,69 +75,12 @@ class Built:
             return False
 
 
-def state_dir(config: Config, environment: Mapping[str, str]) -> str:
-    """Where an agent keeps its memory."""
-    return config.settings.agent_state_dir or state_folder(environment)
-
-
-def keys_address(config: Config) -> str | None:
-    """Where the keys are, with what the configuration says of what is in the clear."""
-    keys = config.settings.archive_keys
-    return keys if keys is None or config.settings.archive_encryption_required else allowing_plain(keys)
-
-
-def memory_file(config: Config, environment: Mapping[str, str]) -> MemoryFile:
-    """Where the agent of a configuration keeps its memory. Raises Invalid without log directories or an archive."""
-    dirs, url = checked(config)
-    return MemoryFile.of(writable_disk(), state_dir(config, environment), [d.path for d in dirs], url)
-
-
-def addresses(config: Config, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The addresses of the agent of a configuration: the one that it has saved, then the configured ones.
-
-    An endpoint with log directories of its own serves the agent's pages, too.
-    """
-    try:
-        saved = memory_file(config, environment).load().address
-    except LogError:
-        saved = ""
-    settings = config.settings
-    endpoint: str | None = settings.endpoint_http_address if settings.own_log_dirs else None  # type: ignore[attr-defined]
-    return tuple(dict.fromkeys(address for address in (saved, endpoint, settings.agent_http_address) if address))
-
-
 def guard(config: Config) -> Guard:
     """The guard for the agent of a configuration. Raises Invalid, NotFound, Unreadable for the file with its token."""
     host = config.settings.agent_http_address.rpartition(":")[0].strip("[]").lower()
     own = gethostname().lower()
     names = frozenset((*config.settings.agent_http_names, host, own, own.partition(".")[0]))
     return Guard(names - _ANY_ADDRESS, token(config))
-
-
-def token(config: Config) -> str:
-    """The token that requests with changes need, "" if none. Raises Invalid, NotFound, Unreadable."""
-    file = config.settings.agent_http_token_file
-    if file is None:
-        return ""
-    text = local_disk().read(file, 0, TOKEN_CHARACTERS_MAX + 1).decode(errors="replace").strip()
-    if not TOKEN_CHARACTERS_MIN <= len(text) <= TOKEN_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
-        raise Invalid(
-            f"{file}: no token; expected {TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX} printable characters, such as "
-            "`openssl rand -hex 32` writes"
-        )
-    return text
-
-
-def checked(config: Config) -> tuple[tuple[LogDir, ...], str]:
-    """The log directories and the archive of a configuration. Raises Invalid where it does not say which."""
-    settings = config.settings
-    if not settings.log_dirs:
-        raise Invalid("no log directory is given: set log.dirs in the configuration, TIERING_LOG_DIRS or --log-dir")
-    if settings.archive_url is None:
-        raise Invalid("no archive is given: set archive.url in the configuration, TIERING_ARCHIVE_URL or --archive")
-    if problems := config.without_effect():
-        raise BadConfig(problems)
-    return tuple(log_dir(path) for path in settings.log_dirs), settings.archive_url
 
 
 def alone(config: Config) -> AbstractContextManager[None]:

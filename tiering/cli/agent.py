@@ -178,7 +178,7 @@ def _pages(built: "Built") -> "Pages":
 
 def _refuse_half(config: "Config") -> None:
     """A configuration without log directories or archive is a usage error."""
-    from tiering.agent.wiring import checked
+    from tiering.agent.configured import checked
 
     try:
         checked(config)
@@ -187,8 +187,8 @@ def _refuse_half(config: "Config") -> None:
 
 
 def _tell(config: "Config", path: str) -> Exit | None:
+    from tiering.agent.configured import addresses, token
     from tiering.agent.http import client as http_client
-    from tiering.agent.wiring import addresses, token
 
     error: Unavailable | None = None
     known = token(config)

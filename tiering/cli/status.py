@@ -47,8 +47,8 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     """
     from remote.store.instrumented import Meter
     from tiering.agent import status as of
+    from tiering.agent.configured import addresses, checked, memory_file
     from tiering.agent.topic_retention import known_retention
-    from tiering.agent.wiring import addresses, checked, memory_file
     from tiering.wiring import cluster_of
 
     config = whole_config(config_file, overrides)
@@ -85,7 +85,7 @@ def _show(found: Mapping[str, Any], output: str) -> None:
 def _store(url: str, config: "Config", meter: "Meter") -> "ObjectStore":
     """The archive's store. If the keys cannot be read, prints that and uses the archive without them."""
     from remote.signed_store import trusted
-    from tiering.agent.wiring import keys_address
+    from tiering.agent.configured import keys_address
 
     store = open_store(url, meter=meter)
     try:

@@ -1,11 +1,14 @@
 """The copy lag of a local log, counted as Kafka counts RemoteCopyLagBytes: without the active segment."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from remote.manifest.model import covers
 from tiering.lag.local_log import LogSeen
-from tiering.offload.copy import OffloadPlan
 from tiering.offload.plan import Action
+
+if TYPE_CHECKING:
+    from tiering.offload.copy import OffloadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class WaitingSegments:
 NO_WAITS = WaitingSegments()
 
 
-def waiting_segments(due: OffloadPlan) -> WaitingSegments:
+def waiting_segments(due: "OffloadPlan") -> WaitingSegments:
     """The segments that a plan does not copy yet."""
     waiting = {
         d.segment.base_offset: d.reason

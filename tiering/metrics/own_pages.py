@@ -6,10 +6,11 @@ from contextlib import ExitStack, contextmanager
 
 from remote.clock import stopwatch
 from tiering.agent import pages as of_agent
+from tiering.agent.configured import token
 from tiering.agent.http.guard import Guard
 from tiering.agent.http.server import JSON, HttpServer, Page, Pages
 from tiering.agent.own_dirs import OwnDirs
-from tiering.agent.wiring import guard, token
+from tiering.agent.wiring import guard
 from tiering.config.config import Config
 from tiering.endpoint.broker_server import BrokerServer
 from tiering.endpoint.settings import HTTP_ADDRESS, HTTP_NAMES

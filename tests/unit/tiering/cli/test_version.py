@@ -1,11 +1,14 @@
 """`tiering` without a command: it answers before anything heavy is imported."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
+from golden_logs import broker_logs
 
 from tiering import __version__
 
@@ -48,6 +51,43 @@ def test_a_command_imports_nothing_heavy_before_it_is_run() -> None:
     number, imported = ran.stdout.splitlines()
     assert int(number) > 40, "commands, each of which was imported"
     assert not set(imported.split()) & HEAVY
+
+
+NEVER = {"boto3", "botocore", "fsspec", "prometheus_client", "pyspark", "joserfc"}
+NEVER |= {"local_log.engine.manager.log_manager", "local_log.engine.unified_log"}
+RUNS = """
+import json, sys
+from tiering.cli import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as end:
+        assert not end.code, words
+print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("commands", "unused"),
+    [
+        ([("describe",), ("offsets", "--topic", "g-txn"), ("manifest", "show", "--topic", "g-txn")], {"numba", "pydantic"}),
+        ([("fetch", "--topic", "g-txn", "--partition", 0, "--offset", 0, "--output", "jsonl")], {"pydantic"}),
+        ([("status",), ("config", "show")], set()),
+    ],
+)
+def test_a_command_that_looks_imports_what_it_uses(
+    commands: list[tuple[object, ...]], unused: set[str], run: Callable[..., Result], tmp_path: Path
+) -> None:
+    logs, archive, config = broker_logs(tmp_path / "logs", "g-txn-0"), tmp_path / "archive", tmp_path / "tiering.toml"
+    assert run("offload", "--log-dir", logs, "--archive", archive, "--state-dir", tmp_path / "state").exit_code == 0
+    config.write_text(f'[log]\ndirs = ["{logs}"]\n[archive]\nurl = "{archive}"\n')
+    of = {"status": ("--config", config), "config": (config,)}
+    words = [[*map(str, (*one, *of.get(str(one[0]), ("--archive", archive))))] for one in commands]
+    ran = subprocess.run([sys.executable, "-c", RUNS, json.dumps(words)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    imported = set(ran.stdout.splitlines()[-1].split())
+    assert "tiering.wiring" in imported
+    assert not imported & (NEVER | unused)
 
 
 def test_version_is_the_name_and_the_number() -> None:

@@ -10,7 +10,8 @@ from local_tiers import ORDERS, Host, produce
 from local_log.errors import Unreadable
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsWritableDisk
-from tiering.agent.wiring import build, memory_file
+from tiering.agent.configured import memory_file
+from tiering.agent.wiring import build
 from tiering.config.load import load_config
 from tiering.lag.archived import NOTHING
 from tiering.local_tier.local_tier import LocalTier

@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsDisk
 from remote.store.instrumented import Counted
+from tiering.agent.configured import addresses
 from tiering.agent.http import client as http_client
 from tiering.agent.own_dirs import OwnDirs, own_dirs
-from tiering.agent.wiring import addresses
 from tiering.config.load import load_config
 from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig, broker_server
 from tiering.endpoint.request_context import SecurityProtocol
