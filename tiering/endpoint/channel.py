@@ -55,7 +55,10 @@ class KafkaChannel:
         """Sends one turn's bytes of the answer; how many are left. Raises OSError, and LogError if a file is not as it was."""
         send = self.send
         assert send is not None
-        turn = config.turn_bytes_max if send.left > config.whole_bytes_max else send.left
+        is_in_memory = send.buffered == send.size
+        turn = min(send.left, config.whole_bytes_max)
+        if send.left > turn and not is_in_memory:
+            turn = config.turn_bytes_max
         try:
             while send.left and turn > 0:
                 sent = self.transport.send(send, turn)

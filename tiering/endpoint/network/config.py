@@ -83,11 +83,14 @@ class SocketServerConfig:
     send_buffer_bytes: int = 512 << 10
     """`socket.send.buffer.bytes`: of each connection, doubled by Linux; -1 leaves it to the system."""
 
-    turn_bytes_max: int = 1 << 20
-    """Bytes of a larger answer that one connection is sent before others have their turn."""
+    turn_bytes_max: int = 512 << 10
+    """Bytes of a larger answer from files that one connection is sent before others have their turn."""
 
     whole_bytes_max: int = (1 << 20) + (64 << 10)
-    """An answer of so many bytes is sent in one turn: a MiB of batches, as most consumers ask for, and what is around them."""
+    """An answer of so many bytes is sent in one turn: a MiB of batches, as most consumers ask for, and what is around them.
+
+    So is as much of a larger one that is in memory.
+    """
 
     @classmethod
     def of(cls, settings: Settings) -> "SocketServerConfig":
