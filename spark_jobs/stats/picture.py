@@ -18,6 +18,7 @@ PARTITIONS_MAX = 9
 BARS_MAX = 400
 """About three dots each."""
 _COLUMNS = ("records", "stored_bytes")
+_TITLE_TOPICS_MAX = 3
 _SIZE = (12, 7)
 """Inches, of 100 dots each."""
 
@@ -45,7 +46,9 @@ def draw(measured: Sequence[Measured], file: str) -> None:
 
 def figure_of(measured: Sequence[Measured]) -> Any:
     """The picture as a Figure: above the records of each hour, below their stored bytes."""
+    from matplotlib import dates
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
 
     hours = [hour for one in measured for hour in one.sums.hours if hour is not None and hour < _TIME_MAX_MS]
     step = step_of(hours)
@@ -53,10 +56,26 @@ def figure_of(measured: Sequence[Measured]) -> Any:
     for axes, column in zip(figure.subplots(len(_COLUMNS), 1, sharex=True), _COLUMNS, strict=True):
         _stacked(axes, measured, column, step)
         axes.set_ylabel(f"{column.replace('_', ' ')} per {_NAMES.get(step, f'{step // _WEEK_MS} weeks')}")
-    axes.set_xlabel("UTC")
+        axes.yaxis.set_major_formatter(EngFormatter(unit="B" if column.endswith("bytes") else "", sep=" "))
+        axes.margins(x=0.01)
+        axes.grid(axis="y", alpha=0.3)
+        axes.set_axisbelow(True)
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    axes.set_xlabel("time of the records (UTC)")
+    figure.suptitle(_title(measured))
     if measured:
-        figure.axes[0].legend(loc="upper left", fontsize="small")
+        bars, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(bars, names, loc="outside right upper", fontsize="small", title="partition")
     return figure
+
+
+def _title(measured: Sequence[Measured]) -> str:
+    topics = sorted({m.topic for m in measured})
+    named = ", ".join(topics) if len(topics) <= _TITLE_TOPICS_MAX else f"{len(topics)} topics"
+    return f"Records and stored bytes of {named or 'no topic'} by the time of the records"
 
 
 def step_of(hours: Collection[int]) -> int:

@@ -80,9 +80,24 @@ def test_the_picture_has_a_bar_for_each_hour_of_each_partition(tmp_path: Path) -
 
 def test_partitions_beyond_the_largest_are_drawn_as_one() -> None:
     pytest.importorskip("matplotlib", reason="pictures are an extra")
-    names = [text.get_text() for text in figure_of([some(number=n) for n in range(14)]).axes[0].get_legend().get_texts()]
+    (legend,) = figure_of([some(number=n) for n in range(14)]).legends
+    names = [text.get_text() for text in legend.get_texts()]
     assert len(names) == PARTITIONS_MAX + 1
     assert names[-1] == "5 others"
+
+
+def test_the_picture_says_what_it_shows_and_its_legend_covers_no_bar() -> None:
+    pytest.importorskip("matplotlib", reason="pictures are an extra")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = figure_of([some(number=n, factor=100_000) for n in range(12)])
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (legend,) = figure.legends
+    assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in figure.axes)
+    assert figure.get_suptitle() == "Records and stored bytes of t by the time of the records"
+    assert {label.get_text()[-2:] for label in figure.axes[0].get_yticklabels()[1:]} == {" M"}
+    assert {label.get_text()[-1] for label in figure.axes[1].get_yticklabels()} == {"B"}
 
 
 DAY_MS = 24 * HOUR_MS
