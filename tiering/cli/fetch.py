@@ -81,7 +81,7 @@ def _format(_context: click.Context, _param: click.Parameter, value: str | None)
     default=End.earliest.value,
     show_default=True,
     metavar="OFFSET",
-    help="The first offset to read: a number, earliest, latest, or such as -10 for the last ten of each partition.",
+    help="The first offset to read: a number, earliest, latest, or -10 for the last ten offsets of each partition.",
 )
 @click.option("--from-time", type=time(), metavar="TIME", help="Instead of --offset: start at the first record as late as this.")
 @click.option("--key", metavar="TEXT", help="Only records with this key.")

@@ -16,9 +16,7 @@ from tiering.command.terminal import has_terminal
 GO_ON: Final = ("offload", "restore", "expire", "sweep", "rotate-keys", "delete-topic")
 """The commands that leave out what an earlier run has done."""
 _ENDS: Final = "tiering: interrupted"
-_GOES_ON: Final = (
-    "; what is under way is finished first, and a second Ctrl-C does not wait for it. The same command goes on from here"
-)
+_GOES_ON: Final = "; finishing what is under way (Ctrl-C again ends at once)\ntiering: the same command goes on from here"
 
 
 @contextmanager
