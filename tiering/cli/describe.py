@@ -106,7 +106,7 @@ def _tiers(options: Options) -> "Tiers":
 
 
 def _names(tiers: "Tiers", options: Options) -> Sequence[str]:
-    """The topics to show. Tells of globs that match none, and of topics that the configuration excludes."""
+    """The topics to show. Tells of globs that match none. Raises NotFound if no topic matches."""
     if options.topic is not None:
         return (options.topic,)
     names, globs = tiers.topics(), topic_globs(options.topics)

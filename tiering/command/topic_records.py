@@ -74,7 +74,7 @@ class TopicRecords:
                     first = log.log_start_offset
                 if first < end:
                     yield from self._between(number, log, first, end)
-                    read_up_to[number] = end
+                read_up_to[number] = max(first, end)
 
     def _logs(self, tiers: Tiers) -> dict[int, TieredLog]:
         if self.partition is None:
