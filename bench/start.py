@@ -106,7 +106,8 @@ def _unpacked(out: Path) -> tuple[Path, Path]:
 
 
 def _environment(modules: Path, **more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(modules), **more}
+    # Python would take the modules of the working directory first, which are the checkout's.
+    return {**os.environ, "PYTHONPATH": str(modules), "PYTHONSAFEPATH": "1", **more}
 
 
 def _tiering(*words: object) -> list[str]:
