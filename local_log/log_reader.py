@@ -122,6 +122,13 @@ class LogReader:
         offset, producers = self._snapshot()
         return open_transactions(producers, self._chunks(offset), self.high_watermark)
 
+    def transactions_begun_before(self, offset: int) -> tuple[OpenTransaction, ...]:
+        """The transactions open at `offset` by the batches in the folder alone, also those below the log start offset.
+
+        Raises Corrupt, NotFound.
+        """
+        return open_transactions((), self._chunks(self.segments[0].base_offset), offset)
+
     @cached_property
     def topic_id(self) -> str:
         """The topic's id, all zeros for a folder from before topic ids."""
@@ -188,7 +195,7 @@ class LogReader:
 
         Raises Corrupt, NotFound.
         """
-        start, producers = self._newest_snapshot(offset) or (self._first_offset, ())
+        start, producers = self._newest_snapshot(offset) or (self.log_start_offset, ())
         for known, replayed in tuple(self._replayed):
             if start < known <= offset:
                 start, producers = known, replayed
@@ -255,13 +262,8 @@ class LogReader:
         return found
 
     def _snapshot(self) -> tuple[int, tuple[ProducerEntry, ...]]:
-        """The newest valid snapshot at or below the high watermark, else the first offset in the folder and no producers."""
-        return self._newest_snapshot(self.high_watermark) or (self._first_offset, ())
-
-    @property
-    def _first_offset(self) -> int:
-        """That of the first segment: below the log start offset until the broker has deleted what is below it."""
-        return self.segments[0].base_offset if self.segments else self.log_start_offset
+        """The newest valid snapshot at or below the high watermark, else the log start offset and no producers."""
+        return self._newest_snapshot(self.high_watermark) or (self.log_start_offset, ())
 
     def _newest_snapshot(self, up_to: int) -> tuple[int, tuple[ProducerEntry, ...]] | None:
         """The newest valid snapshot at or below an offset. Most often one is at that offset."""
