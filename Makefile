@@ -14,10 +14,10 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 # A run starts hundreds of Python processes: without bytecode each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock lint lint-types lint-style lint-contracts lint-tidy test docs bench soak trial demo wheel clean
+.PHONY: help setup lock lint lint-types lint-style lint-contracts lint-tidy test simulate docs bench soak trial demo wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## make .venv from requirements.txt; PYTHON=path picks the interpreter
 	@:
@@ -79,6 +79,9 @@ IN_MEMORY = $(if $(TMPDIR),,$(shell $(HAS_ROOM) && $(MAY_RUN) && echo TMPDIR=/de
 # Four workers for two processors: Spark, Airflow and brokers leave each of them waiting half of the time.
 test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out what is slow or needs Java or a server
 	@$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+simulate: setup ## seeded schedules of failures over the real code; ARGS="--seeds 10000 --first 1"
+	@$(BIN)/python tests/simulation/simulate.py $(ARGS)
 
 bench: setup ## benchmarks; ARGS go to bench/run.py
 	@$(BIN)/python bench/run.py $(ARGS)

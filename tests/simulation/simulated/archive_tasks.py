@@ -1,0 +1,154 @@
+"""What is done to an archive, each as the command or the agent does it: offload, retention, sweep, key rotation, deletion."""
+
+from collections.abc import Callable
+
+from local_log.errors import Conflict, Corrupt, Fenced, Invalid, LogError, NotFound, Unavailable, Unknown
+from local_log.log_dir import LogDir
+from remote.keys import PartitionPath, partition_of
+from remote.manifest.model import Manifest
+from remote.store.api import ObjectStore
+from remote.store.retrying import Retrying
+from remote.store.store_time import StoreRun, store_now_ms
+from remote.transforms.encoder import Encryption, Transforms
+from remote.transforms.keys import LocalKeyRing
+from simulated.brokers import LOGS, PATH, Broker
+from simulated.disks import DiskOf
+from simulated.judge import Judge
+from simulated.schedule import HOUR_MS, Actor, Schedule
+from simulated.stores import StoreOf
+from tiering.keys.rotate import Rotator, partitions, plan_rotation
+from tiering.losses.seen_logs import SeenLogs
+from tiering.offload.copy import Done
+from tiering.offload.run import OffloadLogs
+from tiering.retention import delete_topic
+from tiering.retention.policy import Given
+from tiering.retention.run import Retention
+from tiering.sweep import collect, writes
+
+DELAY_MS = 4 * HOUR_MS
+GRACE_MS = 6 * HOUR_MS
+RETENTION_MS = 30 * HOUR_MS
+KEYS = {f"k{number}": bytes([number]) * 32 for number in range(9)}
+GIVEN = tuple(
+    Given(PATH.topic, name, str(value))
+    for name, value in (("retention.ms", RETENTION_MS), ("file.delete.delay.ms", DELAY_MS), ("cleanup.policy", "delete"))
+)
+EXPECTED = (Unavailable, Unknown, Conflict, Fenced, Invalid, NotFound)
+"""What may come of a task while things go wrong; anything else says that the archive is damaged."""
+
+Act = Callable[[Actor], None]
+
+
+class Tasks:
+    """The tasks over one archive, and what they share: the current key, and what each broker's host remembers of its logs."""
+
+    def __init__(self, schedule: Schedule, judge: Judge, store_of: Callable[[Actor], StoreOf]) -> None:
+        self.schedule, self.judge, self._store_of = schedule, judge, store_of
+        self.key = 0
+        self.is_encrypted = schedule.chance(0.6)
+        self.retries = schedule.chance(0.6)
+        self.seen: dict[str, SeenLogs] = {}
+
+    def store(self, actor: Actor) -> ObjectStore:
+        """The archive as a process opens it."""
+        way = self._store_of(actor)
+        return Retrying(way, actor, self.schedule.random.random) if self.retries else way
+
+    def ring(self) -> LocalKeyRing:
+        return LocalKeyRing("simulation", f"k{self.key}", KEYS)
+
+    def transforms(self) -> Transforms:
+        return Transforms(encryption=Encryption(self.ring(), self.schedule)) if self.is_encrypted else Transforms()
+
+    def refuse(self, error: LogError | None, what: str) -> None:
+        """Notes an error that may come; any other is a violation."""
+        if error is None:
+            return
+        self.schedule.errors[type(error).__name__] += 1
+        self.schedule.tell(what, repr(error))
+        if not isinstance(error, EXPECTED):
+            raise self.schedule.violated(f"{what}: {error!r}")
+
+    def offload(self, broker: Broker) -> Act:
+        """An offload of a broker's directory, by the agent on its host."""
+
+        def act(actor: Actor) -> None:
+            disk = DiskOf(actor, broker)
+            known = self.seen.get(broker.name, {})
+            run = OffloadLogs(
+                self.store(actor), actor, self.schedule, broker.name, lambda size: None, self.transforms(), known=known
+            )
+            for _, done in run.run(LogDir(disk, LOGS).found(), 1):
+                self._offloaded(broker, done)
+            changed = {p: seen for p, seen in {**known, **run.changes}.items() if seen is not None}
+            self.seen[broker.name] = changed
+
+        return act
+
+    def _offloaded(self, broker: Broker, done: Done) -> None:
+        if done.entry is not None:
+            self.judge.acknowledged |= {*range(done.entry.base_offset, done.entry.end_offset)}
+        if isinstance(done.error, Corrupt):
+            return  # of a directory in the midst of its recovery: told, and tried again
+        self.refuse(done.error, f"offload of {broker.name}")
+
+    def drop_archived(self, broker: Broker) -> Act:
+        """The broker's own retention deletes what its log has had for long: what is archived, seldom what is not."""
+
+        def act(actor: Actor) -> None:
+            newest = self.judge.newest(PATH)
+            archived = newest.manifest.end_offset if newest is not None else 0
+            limit = broker.log.high_watermark if self.schedule.chance(0.05) else min(archived, broker.log.high_watermark)
+            bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
+            if bases:
+                to = self.schedule.random.choice(bases)
+                broker.log.maybe_increment_log_start_offset(to)
+                self.judge.dropped_below[broker.name] = to
+                broker.checkpoint()
+
+        return act
+
+    def retain(self, actor: Actor) -> None:
+        """`tiering expire`."""
+        run = Retention(self.store(actor), actor, self.schedule, GIVEN, is_archive_alone=True)
+        for path, due in run.done([PATH.topic]):
+            if isinstance(due, LogError):
+                self.refuse(due, f"retention of {path}")
+
+    def paths(self) -> list[PartitionPath]:
+        found = {partition_of(key) for key in self.judge.store.objects}
+        return sorted(path for path in found if path is not None)
+
+    def sweep(self, actor: Actor) -> None:
+        """`tiering sweep`."""
+        store = self.store(actor)
+        now_ms = store_now_ms(store, self.schedule)
+        for path in self.paths():
+            due = collect.plan(store, path, now_ms, GRACE_MS)
+            if due.damaged_pins:
+                raise self.schedule.violated(f"damaged pins: {due.damaged_pins}")
+            for _ in collect.sweep(due, store, actor, self.schedule, now_ms):
+                pass
+        for topic, topic_id in [*writes.topic_ids(store, sorted({path.topic for path in self.paths()}))]:
+            for _ in writes.sweep(writes.plan(store, topic, topic_id, now_ms, GRACE_MS), store):
+                pass
+        for piece in collect.strays(store, now_ms, GRACE_MS):
+            collect.sweep_stray(store, piece)
+
+    def rotate(self, actor: Actor) -> None:
+        """`tiering rotate-keys` to a new key."""
+        self.key = min(len(KEYS) - 1, self.key + 1)
+        store, keys = self.store(actor), self.ring()
+        for _, manifest in partitions(store, [PATH.topic]):
+            if isinstance(manifest, Manifest):
+                planned = plan_rotation(store, manifest, keys.current)
+                rotator = Rotator(store, keys, actor, self.schedule, "rotation", pages_per_step=2)
+                self.refuse(rotator.rotate(planned, manifest).error, "rotation")
+
+    def delete(self, actor: Actor) -> None:
+        """`tiering delete-topic`."""
+        store = self.store(actor)
+        for manifest in delete_topic.partitions(store, PATH.topic, None):
+            self.judge.may_be_deleted = True
+            run = StoreRun(store, actor, self.schedule)
+            self.refuse(delete_topic.delete_partition(manifest, run, "deletion").error, "deletion")

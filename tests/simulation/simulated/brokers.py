@@ -1,0 +1,252 @@
+"""Three brokers with a replica each of one partition: our engine on simulated disks, as Kafka's leader and followers use theirs.
+
+A record below the high watermark is on all replicas that are in sync, and stays as it is: `committed` has these batches. What a
+leader has above it may be lost with its broker, and is then overwritten by the records of the next leader.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from logs_at_work import settings
+from simulated_disk import SimulatedDisk
+from small_logs import marker, produced, records
+
+from local_log.disk import replace_file
+from local_log.engine.memory_records import memory_batches
+from local_log.engine.producers.state import Origin
+from local_log.engine.unified_log import UnifiedLog, open_log
+from local_log.formats.checkpoints import write_offsets
+from local_log.formats.filenames import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    TopicPartition,
+)
+from local_log.formats.partition_metadata import write_topic_id
+from remote.keys import PartitionPath
+from simulated.schedule import Schedule
+
+LOGS = "/logs"
+PATH = PartitionPath("orders", "T" * 22, 0)
+PARTITION = TopicPartition(PATH.topic, PATH.partition)
+SEGMENT_BYTES = (300, 420, 560)
+"""Of each broker another, so that replicas roll at other offsets."""
+FETCH_BYTES = 400
+
+
+@dataclass(eq=False)
+class Broker:
+    """A broker with its disk, and the log while it runs. `checkpointed` is the high watermark that its file has."""
+
+    name: str
+    cluster: "Cluster"
+    config: Any
+    disk: SimulatedDisk = field(default_factory=SimulatedDisk)
+    log: UnifiedLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.disk.make_folder(LOGS)
+        replace_file(
+            self.disk, f"{LOGS}/{META_PROPERTIES}", f"version=1\nnode.id={self.name}\ndirectory.id={self.name * 22}\n".encode()
+        )
+        self.open()
+        replace_file(self.disk, f"{LOGS}/{PARTITION}/{PARTITION_METADATA}", write_topic_id(PATH.topic_id))
+        self.disk.sync_folder("/")
+        self.checkpoint()
+
+    def open(self, start: int = 0, point: int = 0) -> None:
+        """The log, opened as after a crash."""
+        now_ms, folder = self.cluster.schedule.now_ms, f"{LOGS}/{PARTITION}"
+        self.log = open_log(
+            self.disk, folder, self.config, now_ms, lambda: 0.5, log_start_offset=start, recovery_point=point
+        )  # fmt: skip
+
+    def checkpoint(self) -> None:
+        """Writes the files that a broker writes every few seconds."""
+        for name, offset in (
+            (HIGH_WATERMARK_CHECKPOINT, self.log.high_watermark),
+            (LOG_START_OFFSET_CHECKPOINT, self.log.log_start_offset),
+        ):
+            replace_file(self.disk, f"{LOGS}/{name}", write_offsets({PARTITION: offset}))
+
+    def loses_power(self) -> None:
+        """What was not synced may be lost; the broker starts again and recovers its log."""
+        random = self.cluster.schedule.random
+        start, point = self.log.log_start_offset, self.log.recovery_point
+        self.disk = self.disk.after_power_failure(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
+        self.disk.now_ms = self.cluster.schedule.now
+        self.open(start, point if random.random() < 0.5 else 0)
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The brokers, who of them leads, and what is committed; `open_since` has the first offset of each open transaction."""
+
+    schedule: Schedule
+    brokers: list[Broker] = field(init=False)
+    leader: int = 0
+    epoch: int = 0
+    in_sync: set[int] = field(default_factory=lambda: {0, 1, 2})
+    high_watermark: int = 0
+    committed: dict[int, bytes] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+    """The time of each committed batch, by its base offset."""
+    open_since: dict[int, int] = field(default_factory=dict)
+    producers: int = 0
+    fetched: dict[int, int] = field(default_factory=dict)
+    """Up to which offset each follower has fetched from this leader."""
+
+    def __post_init__(self) -> None:
+        self.brokers = [
+            Broker(name, self, settings(segment_bytes=size, index_interval_bytes=1, file_delete_delay_ms=0))
+            for name, size in zip("ABC", SEGMENT_BYTES, strict=True)
+        ]
+
+    @property
+    def log(self) -> UnifiedLog:
+        """The leader's."""
+        return self.brokers[self.leader].log
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it everything is committed, and every transaction is ended."""
+        return min([self.high_watermark, *self.open_since.values()])
+
+    def step(self) -> None:
+        """Something happens in the cluster, at random."""
+        for broker in self.brokers:
+            broker.disk.now_ms = self.schedule.now
+        actions = {
+            self.produce: 6.0, self.transact: 2.0, self.replicate: 12.0, self.checkpoint: 5.0, self.elect: 0.4,
+            self.lose_power: 0.3, self.fall_behind: 0.3,
+        }  # fmt: skip
+        self.schedule.random.choices(list(actions), list(actions.values()))[0]()
+
+    def produce(self) -> None:
+        value = b"epoch %d offset %d" % (self.epoch, self.log.log_end_offset)
+        count = self.schedule.random.randrange(1, 4)
+        self.log.append_as_leader(records(0, count, value=value, time=self.schedule.now), self.epoch)
+
+    def transact(self) -> None:
+        """Begins a transaction, adds to one that is open, or ends it."""
+        random, state = self.schedule.random, self.log.producers
+        ongoing = sorted(state.ongoing.values())
+        if ongoing and random.random() < 0.5:
+            end = marker(0, random.choice(ongoing), commit=random.random() < 0.5, time=self.schedule.now)
+            self.log.append_as_leader(end, self.epoch, Origin.COORDINATOR)
+            return
+        if len(ongoing) < 2:
+            self.producers += 1
+            producer, sequence = self.producers, 0
+        else:
+            producer = random.choice(ongoing)
+            sequence = state.producers[producer].last_sequence + 1
+        self.log.append_as_leader(produced(0, producer, sequence, time=self.schedule.now, transactional=True), self.epoch)
+
+    def replicate(self) -> None:
+        """A follower fetches from the leader, as Kafka's ReplicaFetcherThread does."""
+        number = self.schedule.random.choice([n for n in range(len(self.brokers)) if n != self.leader])
+        log = self.brokers[number].log
+        self._fetch(self.brokers[number])
+        self.fetched[number] = log.log_end_offset
+        if log.log_end_offset >= self.high_watermark:
+            self.in_sync.add(number)
+        elif number in self.in_sync:
+            raise self.schedule.violated(f"a replica in sync ends at {log.log_end_offset}, below {self.high_watermark}")
+        self._advance()
+
+    def _fetch(self, follower: Broker) -> None:
+        mine, theirs = follower.log, self.log
+        self._truncate(mine, theirs)
+        if theirs.log_start_offset > mine.log_end_offset:
+            mine.truncate_fully_and_start_at(theirs.log_start_offset)
+        found = theirs.read(mine.log_end_offset, FETCH_BYTES).records
+        at = 0
+        for batch in memory_batches(found):
+            mine.append_as_follower(found[at : at + batch.size], self.epoch)
+            at += batch.size
+        mine.update_high_watermark(min(self.high_watermark, mine.log_end_offset))
+
+    def _truncate(self, mine: UnifiedLog, theirs: UnifiedLog) -> None:
+        """Removes what the leader does not have: to the end of the last epoch that both know (KIP-101, KIP-279)."""
+        while (latest := mine.epochs.latest_epoch) is not None:
+            end = theirs.epochs.end_offset_for(latest, theirs.log_end_offset)
+            if end is None:
+                return
+            own = mine.epochs.end_offset_for(end.epoch, mine.log_end_offset)
+            to = min(end.start_offset, own.start_offset if own is not None else mine.log_end_offset)
+            mine.truncate_to(to)  # at the log's end, too: it removes epochs without records
+            if end.epoch == latest or mine.epochs.latest_epoch == latest:
+                return
+
+    def _advance(self) -> None:
+        """The high watermark follows the replicas that are in sync."""
+        self.fetched[self.leader] = self.log.log_end_offset
+        reached = min(self.fetched.get(n, self.high_watermark) for n in self.in_sync)
+        while self.high_watermark < reached:
+            found = self.log.read(self.high_watermark, 1).records
+            batch = memory_batches(found)[0]
+            if batch.last_offset >= reached:
+                break
+            self._commit(found[: batch.size], batch.base_offset, batch.last_offset, batch)
+        self.log.update_high_watermark(self.high_watermark)
+
+    def _commit(self, body: bytes, base: int, last: int, batch: Any) -> None:
+        self.committed[base], self.times[base] = body, batch.max_timestamp
+        self.high_watermark = last + 1
+        if batch.is_control:
+            self.open_since.pop(batch.producer_id, None)
+        elif batch.is_transactional:
+            self.open_since.setdefault(batch.producer_id, base)
+
+    def checkpoint(self) -> None:
+        self.schedule.random.choice(self.brokers).checkpoint()
+
+    def elect(self) -> None:
+        """Another replica that is in sync leads."""
+        others = sorted(self.in_sync - {self.leader})
+        if others:
+            self._lead(self.schedule.random.choice(others))
+
+    def _lead(self, number: int) -> None:
+        self.leader = number
+        self.epoch += 1
+        self.fetched.clear()
+        self.log.epochs.assign(self.epoch, self.log.log_end_offset)
+        self.schedule.tell("cluster", f"broker {self.brokers[number].name} leads in epoch {self.epoch}")
+
+    def fall_behind(self) -> None:
+        """A follower is no longer in sync, so that records are committed without it."""
+        followers = sorted(self.in_sync - {self.leader})
+        if len(followers) == len(self.brokers) - 1:
+            self.in_sync.discard(self.schedule.random.choice(followers))
+
+    def lose_power(self) -> None:
+        """A broker's machine loses its power while others are in sync; if it led, one of them does now."""
+        number = self.schedule.random.randrange(len(self.brokers))
+        if self.in_sync == {number}:
+            return
+        self.in_sync.discard(number)
+        if number == self.leader:
+            self._lead(self.schedule.random.choice(sorted(self.in_sync)))
+        self.schedule.faults["power lost"] += 1
+        self.schedule.tell("cluster", f"broker {self.brokers[number].name} loses its power")
+        self.brokers[number].loses_power()
+
+    def settle(self) -> None:
+        """All replicas have everything, all transactions are ended, all checkpoints are written."""
+        for producer in sorted(self.log.producers.ongoing.values()):
+            self.log.append_as_leader(marker(0, producer, commit=True, time=self.schedule.now), self.epoch, Origin.COORDINATOR)
+        followers = [b for n, b in enumerate(self.brokers) if n != self.leader]
+        for _ in range(2):
+            for follower in followers:
+                self._fetch(follower)
+                while follower.log.log_end_offset < self.log.log_end_offset:
+                    self._fetch(follower)
+                self.fetched[self.brokers.index(follower)] = follower.log.log_end_offset
+            self.in_sync = set(range(len(self.brokers)))
+            self._advance()
+        for broker in self.brokers:
+            broker.log.update_high_watermark(self.high_watermark)
+            broker.checkpoint()

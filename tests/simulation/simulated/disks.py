@@ -1,0 +1,52 @@
+"""A broker's disk as an actor on its machine reads it: others run between two calls."""
+
+from dataclasses import dataclass
+
+from local_log.disk import Disk, Space
+from local_log.file_range import FileState, OpenedFile
+from local_log.formats.primitives import Buffer
+from simulated.brokers import Broker
+from simulated.schedule import Actor
+
+SWITCHES = 0.15
+"""The share of calls before which others run; at every call a schedule would be of little else."""
+
+
+@dataclass(frozen=True)
+class DiskOf:
+    """A Disk. It is the broker's disk of the moment: a loss of power leaves another one."""
+
+    actor: Actor
+    broker: Broker
+
+    def _now(self) -> Disk:
+        if self.actor.schedule.chance(SWITCHES):
+            self.actor.pause()
+        return self.broker.disk
+
+    def names(self, folder: str) -> list[str]:
+        return self._now().names(folder)
+
+    def is_folder(self, path: str) -> bool:
+        return self._now().is_folder(path)
+
+    def size(self, file: str) -> int:
+        return self._now().size(file)
+
+    def modified_ms(self, file: str) -> int:
+        return self._now().modified_ms(file)
+
+    def state(self, file: str) -> FileState:
+        return self._now().state(file)
+
+    def space(self, folder: str) -> Space:
+        return self._now().space(folder)
+
+    def open(self, file: str) -> OpenedFile:
+        return self._now().open(file)
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        return self._now().read(file, start, end)
+
+    def read_large(self, file: str, start: int, end: int) -> Buffer:
+        return self._now().read_large(file, start, end)

@@ -1,0 +1,189 @@
+"""What must hold of an archive at each change and at the end, told by a judge who sees all of it and makes no requests."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from crc32c import crc32c
+
+from local_log.engine.memory_records import memory_batches
+from local_log.errors import LogError
+from remote.keys import PartitionPath, parse_manifest_key, partition_of
+from remote.manifest import codec, invariants
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.manifest.stamped_json import sha256
+from remote.manifest.write_record import as_decided
+from simulated.brokers import PATH, Cluster
+from simulated.schedule import MINUTE_MS, Schedule, Violation
+from simulated.stores import JudgedStore, Unwatched
+
+CLOCKS_DIFFER_MS = 15 * MINUTE_MS
+"""How far the clocks of the store and of a machine that expires may be apart."""
+
+
+@dataclass(eq=False)
+class Reading:
+    """A reader with what it may still read: objects that nobody may delete `until` then."""
+
+    who: str
+    keys: frozenset[str]
+    until: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """A manifest, and the keys of all objects that it names to readers."""
+
+    manifest: Manifest
+    keys: frozenset[str]
+
+
+@dataclass(eq=False)
+class Judge:
+    """Watches a store. `retention_ms` is what may expire; `acknowledged` are offsets that an offload has said are archived."""
+
+    schedule: Schedule
+    store: JudgedStore
+    cluster: Cluster
+    retention_ms: int
+    readings: list[Reading] = field(default_factory=list)
+    acknowledged: set[int] = field(default_factory=set)
+    dropped_below: dict[str, int] = field(default_factory=dict)
+    """Where each broker's log starts: what it deleted before may be missing in the archive."""
+    may_be_deleted: bool = False
+    seen: dict[int, bytes] = field(default_factory=dict)
+    """What readers were given, by base offset: it stays what it is."""
+    _newest: dict[PartitionPath, tuple[int, str]] = field(default_factory=dict)
+    _named: dict[str, tuple[bytes, Named]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.unwatched = Unwatched(self.store)
+        self.store.puts, self.store.deletes = self.puts, self.deletes
+
+    def violated(self, what: str) -> Violation:
+        return self.schedule.violated(what)
+
+    def newest(self, path: PartitionPath) -> Named | None:
+        """The newest version of a partition, with the effect of a write that was decided."""
+        key = min((k for k in self.store.objects if k.startswith(path.manifests) and parse_manifest_key(k)), default=None)
+        return None if key is None else self.named(path, key)
+
+    def named(self, path: PartitionPath, key: str) -> Named:
+        body = self.store.objects[key]
+        known = self._named.get(key)
+        if known is not None and known[0] is body:
+            return known[1]
+        manifest = codec.decode(body, key)
+        of_manifest = Entries.of(self.unwatched, as_decided(self.unwatched, manifest))
+        keys = {path.segment(name) for e in of_manifest for name in (e.log_name, e.aux_name)}
+        found = Named(of_manifest.manifest, frozenset(keys | {path.page(name) for name in of_manifest.page_names()}))
+        if manifest.pending is None:
+            self._named[key] = body, found
+        return found
+
+    # At each change
+
+    def deletes(self, key: str) -> None:
+        """No object goes that the newest version names, or that a reader may still read."""
+        for reading in self.readings:
+            if self.schedule.now < reading.until and key in reading.keys:
+                raise self.violated(f"{key} was deleted under {reading.who}")
+        path = partition_of(key)
+        newest = self.newest(path) if path is not None else None
+        if path is None or newest is None:
+            return
+        if key in newest.keys:
+            raise self.violated(f"{key} was deleted, and the newest manifest names it")
+        if key == path.manifest(newest.manifest.version):
+            raise self.violated(f"the newest manifest {key} was deleted")
+
+    def puts(self, key: str, body: bytes) -> None:
+        """Each version follows the newest one, keeps the invariants, and names only what is there."""
+        path, version = partition_of(key), parse_manifest_key(key)
+        if path is None or version is None:
+            return
+        old = self.newest(path)
+        old_version = old.manifest.version if old is not None else 0
+        if version <= old_version:
+            return  # under the key of a version that was swept: no reader comes to it
+        if version != old_version + 1:
+            raise self.violated(f"version {version} of {path} follows {old_version}")
+        manifest = codec.decode(body, key)
+        if old is not None:
+            before = self.store.objects[path.manifest(old_version)]
+            if manifest.parent_sha256 != sha256(before):
+                raise self.violated(f"{key} does not follow the newest version")
+            self._checked(key, lambda: invariants.check(codec.decode(before, key), manifest))
+        self._names_what_is_there(path, manifest)
+        if path == PATH and not manifest.is_deleted:
+            self._is_due(manifest)
+
+    def _checked(self, key: str, check: Any) -> None:
+        try:
+            check()
+        except LogError as e:
+            raise self.violated(f"{key}: {e}") from e
+
+    def _names_what_is_there(self, path: PartitionPath, manifest: Manifest) -> None:
+        entries = Entries.of(self.unwatched, manifest)
+        try:
+            found, pages = [*entries], [*entries.page_names()]
+        except LogError as e:
+            raise self.violated(f"version {manifest.version} of {path}: {e}") from e
+        for name in pages:
+            if path.page(name) not in self.store.objects:
+                raise self.violated(f"version {manifest.version} of {path} names page {name}, which is not there")
+        for entry in found:
+            if entry.end_offset <= manifest.log_start_offset:
+                continue
+            for stored in (entry.stored_log, entry.stored_aux):
+                body = self.store.objects.get(path.segment(stored.name))
+                if body is None or (len(body), crc32c(body)) != (stored.size, stored.crc32c):
+                    raise self.violated(
+                        f"version {manifest.version} of {path} names {stored.name}, which is not there as it says"
+                    )
+
+    def _is_due(self, manifest: Manifest) -> None:
+        """Nothing expires that is young, and nothing is archived that is not stable."""
+        horizon = self.schedule.now + CLOCKS_DIFFER_MS - self.retention_ms
+        young = min((base for base, time in self.cluster.times.items() if time >= horizon), default=self.cluster.high_watermark)
+        if manifest.log_start_offset > young:
+            raise self.violated(f"the log starts at {manifest.log_start_offset}; {young} is younger than the retention time")
+        if manifest.end_offset > self.cluster.last_stable_offset:
+            stable = self.cluster.last_stable_offset
+            raise self.violated(f"the archive ends at {manifest.end_offset}, above the last stable offset {stable}")
+
+    def check_gaps(self, manifest: Manifest) -> None:
+        """In the end only what some log has deleted may be missing: a segment that was skipped is copied later."""
+        given_up = max(self.dropped_below.values(), default=0)
+        for gap in manifest.gaps:
+            if gap.end > given_up:
+                raise self.violated(f"gap [{gap.start}, {gap.end}) of what no log has deleted: {gap.reason}")
+
+    # What readers get
+
+    def read(self, batches: dict[int, bytes], who: str) -> None:
+        """A reader was given these batches: they are the committed ones, and stay so."""
+        for base, body in batches.items():
+            if body != self.cluster.committed.get(base):
+                raise self.violated(f"{who} reads other bytes at offset {base} than were committed")
+        self.seen |= batches
+
+    def check_whole(self, manifest: Manifest, batches: dict[int, bytes], start: int, end: int, who: str) -> None:
+        """A reader of `[start, end)` of this version was given all that it has."""
+        gaps = [(gap.start, gap.end) for gap in manifest.gaps]
+        for base, body in self.cluster.committed.items():
+            last = memory_batches(body)[0].last_offset
+            if last < start or base >= end or base in batches or any(s <= base < e for s, e in gaps):
+                continue
+            raise self.violated(f"{who} of [{start}, {end}) was not given the batch at {base}")
+
+    def orphans(self, paths: Iterable[PartitionPath]) -> set[str]:
+        """Objects that no newest version needs."""
+        kept = {"archive.json"}
+        for path in paths:
+            newest = self.newest(path)
+            if newest is not None:
+                kept |= {path.manifest(newest.manifest.version)} | newest.keys
+        return {key for key in self.store.objects if key not in kept and "/writes/" not in key}

@@ -1,0 +1,39 @@
+"""What a simulation changes of the code: limits, so that little data fills pages, and threads, so that there is one order.
+
+Decoding the same bytes again gives the same value, so manifests and pages are decoded once, which halves the time of a
+schedule.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from remote.manifest import codec, pages
+from remote.manifest.model import LIMITS
+from tiering.retention import expire
+
+SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
+DECODED_MAX: Final = 20_000
+
+
+def prepare() -> None:
+    """Makes the changes, for the whole process."""
+    for name, value in SMALL.items():
+        object.__setattr__(LIMITS, name, value)  # the one object that is everybody's default
+    expire.DELETES_MAX = 1  # type: ignore[misc]
+    codec.decode = _once(codec.decode, 0)
+    pages.decode = _once(pages.decode, 1)
+
+
+def _once(decode: Callable[..., Any], at: int) -> Callable[..., Any]:
+    """The function that remembers what it has decoded, by the bytes and the key, which is the argument at that place."""
+    known: dict[tuple[bytes, str], Any] = {}
+
+    def decoded(body: bytes, *rest: Any) -> Any:
+        asked = bytes(body), rest[at]
+        if asked not in known:
+            if len(known) >= DECODED_MAX:
+                known.clear()
+            known[asked] = decode(body, *rest)
+        return known[asked]
+
+    return decoded

@@ -1,0 +1,100 @@
+"""Who reads the archive: with a pin or in a hurry, all that a version has, and what must come of it."""
+
+from local_log.errors import Corrupt, LogError, NotFound
+from remote.manifest import pins
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
+from remote.manifest.store import load_newest
+from remote.read.context import ReadContext
+from remote.read.log import ArchivedLog
+from remote.store.api import ObjectReader
+from remote.transforms.decoded_bytes import DecodedBytes
+from remote.transforms.keys import LocalKeyRing
+from simulated.archive_tasks import DELAY_MS, KEYS, Act, Tasks
+from simulated.brokers import PATH
+from simulated.judge import Judge, Reading
+from simulated.schedule import HOUR_MS, MINUTE_MS, Actor
+
+PIN_MS = 12 * HOUR_MS
+RING = LocalKeyRing("simulation", "k0", KEYS)
+
+
+def decoded(store: ObjectReader) -> DecodedBytes:
+    """Segments as they were before they were encrypted."""
+    return DecodedBytes(store, RING)
+
+
+def batches_of(store: ObjectReader, manifest: Manifest, start: int, end: int) -> dict[int, bytes]:
+    """The batches of `[start, end)` by base offset, as a reader gets them; raises AssertionError for one that comes twice."""
+    found: dict[int, bytes] = {}
+    log = ArchivedLog(store, manifest, reading=ReadContext(decoded))
+    for chunk in log.chunks(start, end, fail_on_data_loss=False):
+        columns = chunk.batches
+        for base, last, at, stop in zip(
+            columns.base_offset.tolist(),
+            columns.last_offset.tolist(),
+            columns.positions.tolist(),
+            columns.end.tolist(),
+            strict=True,
+        ):
+            if last >= start and base < end:
+                assert base not in found, f"the batch at {base} comes twice"
+                found[base] = bytes(memoryview(chunk.buffer)[at:stop])
+    return found
+
+
+def reads(tasks: Tasks, *, pinned: bool) -> Act:
+    """A reader of all of the newest version."""
+
+    def act(actor: Actor) -> None:
+        judge, store, pin = tasks.judge, tasks.store(actor), None
+        if pinned:
+            first = load_newest(store, PATH)
+            if first is None or _is_empty(first.manifest):
+                return
+            m = first.manifest
+            pin = pins.create(store, PATH, "reader", m.version, m.log_start_offset, m.end_offset, PIN_MS, actor, tasks.schedule)
+        begun = tasks.schedule.now
+        stored = load_newest(store, PATH)
+        if stored is None or _is_empty(stored.manifest):
+            return
+        m = stored.manifest
+        start, end = m.log_start_offset, m.end_offset
+        until = begun + DELAY_MS - MINUTE_MS
+        if pin is not None:
+            start, end = max(start, pin.start), min(end, pin.end)
+            until = pin.created_at_ms - actor.skew + PIN_MS
+        reading = _reading(judge, m, start, end, actor.name, until)
+        judge.readings.append(reading)
+        try:
+            found = batches_of(store, m, start, end)
+        except (Corrupt, NotFound) as e:
+            if tasks.schedule.now < until:
+                raise tasks.schedule.violated(f"{actor.name} of [{start}, {end}): {e!r}") from e
+            return
+        finally:
+            if not actor.is_dead:
+                judge.readings.remove(reading)
+        judge.read(found, actor.name)
+        judge.check_whole(m, found, start, end, actor.name)
+        if pin is not None:
+            pins.release(store, PATH, pin)
+
+    return act
+
+
+def _is_empty(manifest: Manifest) -> bool:
+    return manifest.is_deleted or manifest.end_offset <= manifest.log_start_offset
+
+
+def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, until: int) -> Reading:
+    """What the reader may count on; nothing if it was so long in opening the version that this is no longer due to it."""
+    if judge.schedule.now >= until:
+        return Reading(who, frozenset(), until)
+    entries = Entries.of(judge.unwatched, manifest)
+    try:
+        keys = {PATH.segment(name) for e in entries.overlapping(start, end) for name in (e.log_name, e.aux_name)}
+        keys |= {PATH.page(name) for name in entries.page_names()}
+    except LogError as e:
+        raise judge.violated(f"{who} of version {manifest.version}: {e!r}") from e
+    return Reading(who, frozenset(keys), until)

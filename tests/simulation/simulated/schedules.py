@@ -1,0 +1,59 @@
+"""Runs schedules, seed by seed, and says what came of them."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from simulated.schedule import Violation
+from simulated.world import World
+
+
+@dataclass
+class Outcome:
+    """What became of some schedules; `found` has what does not hold, by seed."""
+
+    schedules: int = 0
+    steps: int = 0
+    actors: int = 0
+    records: int = 0
+    versions: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    found: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: "Outcome") -> None:
+        """Counts the schedules of another one, too."""
+        for name in ("schedules", "steps", "actors", "records", "versions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.faults.update(other.faults)
+        self.errors.update(other.errors)
+        self.found |= other.found
+
+    def lines(self) -> list[str]:
+        """For people."""
+        said = [
+            f"{self.schedules} schedules: {self.steps} calls, {self.actors} tasks, {self.records} records, "
+            f"{self.versions} manifests",
+            "faults: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.faults.items())) or "none"),
+            "errors told: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.errors.items())) or "none"),
+        ]
+        return said + [f"seed {seed}: {what}" for seed, what in sorted(self.found.items())]
+
+
+def run(seed: int, story: list[str] | None = None) -> Outcome:
+    """One schedule."""
+    outcome = Outcome(schedules=1)
+    world = World(seed, story)
+    try:
+        world.run()
+    except Violation as e:
+        outcome.found[seed] = str(e)
+    except Exception as e:  # an error that nobody expects is a finding, too
+        outcome.found[seed] = "".join(traceback.format_exception_only(e)).strip()
+        if story is not None:
+            story += traceback.format_exc().splitlines()
+    schedule = world.schedule
+    outcome.steps, outcome.actors, outcome.records = schedule.steps, world.actors, world.cluster.high_watermark
+    outcome.versions = sum(call[0] == "put_if_absent" for call in world.store.calls)
+    outcome.faults, outcome.errors = schedule.faults, schedule.errors
+    return outcome

@@ -1,0 +1,197 @@
+"""The object store of a simulation: objects in memory, and the way to it of each actor, on which calls fail as real ones do."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from archive_fakes import MemoryStore
+from crc32c import crc32c as crc32c_of
+
+from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
+from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
+from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Died, Schedule
+
+T = TypeVar("T")
+
+PAUSES_MS = (MINUTE_MS, 2 * HOUR_MS, 8 * HOUR_MS, 30 * HOUR_MS)
+LISTED_AT_ONCE = 4
+"""Objects in one answer of a listing: others write and delete between two of them."""
+PART_BYTES = 512
+
+READ_FAULTS = ("unavailable", "killed before")
+WRITE_FAULTS = (*READ_FAULTS, "answer lost", "late", "twice", "killed after")
+
+
+class Faults:
+    """How often calls go wrong in one schedule; `are_over` once it is to end well."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        choice = schedule.random.choice
+        self.share = choice([0.0, 0.005, 0.02, 0.06])
+        self.pauses = choice([0.0, 0.002, 0.01])
+        self.credentials = choice([0.0, 0.0, 0.001])
+        self.late: list[tuple[int, str, Callable[[], Any]]] = []
+        self.are_over = False
+
+    def land(self, *, all_of_them: bool = False) -> None:
+        """Calls that were on their way reach the store; nobody hears what comes of them."""
+        due = [one for one in self.late if all_of_them or one[0] <= self.schedule.now]
+        for one in due:
+            self.late.remove(one)
+            self.schedule.tell("store", f"takes in a late {one[1]}")
+            with suppress(AlreadyExists, NotFound):
+                one[2]()
+
+
+class JudgedStore(MemoryStore):
+    """The objects. `puts` and `deletes` are asked before each change; they raise Violation."""
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__(clock)
+        self.url = "simulated://store"
+        self.puts: Callable[[str, bytes], None] = lambda key, body: None
+        self.deletes: Callable[[str], None] = lambda key: None
+
+    def _create(self, key: str, body: bytes) -> None:
+        if key in self.objects:
+            raise AlreadyExists(key)
+        self.puts(key, body)
+        super()._create(key, body)
+
+    def delete(self, key: str) -> None:
+        if key in self.objects:
+            self.deletes(key)
+        super().delete(key)
+
+
+class StoreOf:
+    """The store as one actor reaches it. Each call lets others run first, and may fail in one of the ways of `WRITE_FAULTS`."""
+
+    def __init__(self, actor: Actor, inner: JudgedStore, faults: Faults) -> None:
+        self.actor, self.inner, self.faults, self.url = actor, inner, faults, inner.url
+        self.schedule = actor.schedule
+        self.refused_until = 0
+
+    def call(self, verb: str, key: str, act: Callable[[], T], kinds: tuple[str, ...] = READ_FAULTS) -> T:
+        """What becomes of a call."""
+        actor, schedule, faults = self.actor, self.schedule, self.faults
+        if faults.are_over:
+            actor.pause()
+            return act()
+        if schedule.chance(faults.pauses):
+            actor.wakes = schedule.now + schedule.random.choice(PAUSES_MS)
+            schedule.faults["pause"] += 1
+        actor.pause()
+        if schedule.chance(faults.credentials):
+            self.refused_until = schedule.now + HOUR_MS
+            schedule.faults["credentials"] += 1
+        if schedule.now < self.refused_until:
+            raise Invalid(f"{self.url}: the credentials have expired; renew them")
+        if not schedule.chance(faults.share):
+            if schedule.story is not None:
+                schedule.tell(actor.name, f"{verb} {key}")
+            return act()
+        return self._fails(verb, key, act, schedule.random.choice(kinds))
+
+    def _fails(self, verb: str, key: str, act: Callable[[], T], kind: str) -> T:
+        actor, schedule = self.actor, self.schedule
+        schedule.faults[f"{verb}: {kind}"] += 1
+        schedule.tell(actor.name, f"{verb} {key}: {kind}")
+        unanswered = Unavailable if verb == "delete" else Unknown
+        if kind == "unavailable":
+            raise Unavailable(f"{self.url}: {verb} {key}")
+        if kind == "killed before":
+            raise actor.die()
+        if kind == "late":
+            self.faults.late.append((schedule.now + schedule.random.randrange(6 * HOUR_MS), f"{verb} {key}", act))
+            raise unanswered(f"{self.url}: no answer to {verb} {key}")
+        if kind == "twice":
+            answer = act()
+            self.faults.late.append((schedule.now + schedule.random.randrange(HOUR_MS), f"second {verb} {key}", act))
+            return answer
+        with suppress(AlreadyExists):
+            act()
+        if kind == "killed after":
+            raise actor.die()
+        raise unanswered(f"{self.url}: the answer to {verb} {key} was lost")
+
+    # ObjectStore
+
+    def get(self, key: str) -> bytes:
+        return self.call("get", key, lambda: self.inner.get(key))
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        return self.call("get_range", key, lambda: self.inner.get_range(key, start, end))
+
+    def head(self, key: str) -> ObjectMeta:
+        return self.call("head", key, lambda: self.inner.head(key))
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        left = limit
+        while left is None or left > 0:
+            count = LISTED_AT_ONCE if left is None else min(left, LISTED_AT_ONCE)
+            page = self.call("list", prefix, lambda n=count, at=start_after: [*self.inner.list(prefix, limit=n, start_after=at)])
+            yield from page
+            if len(page) < count:
+                return
+            start_after = page[-1].key
+            left = None if left is None else left - len(page)
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return iter(self.call("list_folders", prefix, lambda: [*self.inner.list_folders(prefix)]))
+
+    def put_if_absent(self, key: str, body: Body) -> None:
+        sent = bytes(body)
+        self.call("put_if_absent", key, lambda: self.inner.put_if_absent(key, sent), WRITE_FAULTS)
+
+    def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
+        sent = b"".join(bytes(part) for part in parts)  # what lands late is what was sent
+        try:
+            self.call("upload", key, lambda: self._complete(key, sent, size, crc32c), WRITE_FAULTS)
+        except (Died, Unavailable):
+            upload = AbandonedUpload(key, self.schedule.new_id(), self.schedule.now)
+            if len(sent) > PART_BYTES and key not in self.inner.objects:
+                self.inner.uploads.append(upload)
+            raise
+
+    def _complete(self, key: str, sent: bytes, size: int, crc32c: int) -> None:
+        assert (len(sent), crc32c_of(sent)) == (size, crc32c)
+        self.inner.upload(key, [sent], size=size, crc32c=crc32c)
+
+    def delete(self, key: str) -> None:
+        self.call("delete", key, lambda: self.inner.delete(key), WRITE_FAULTS)
+
+    def abandoned_uploads(self, prefix: str, before_ms: int) -> Iterator[AbandonedUpload]:
+        return iter(self.call("abandoned_uploads", prefix, lambda: [*self.inner.abandoned_uploads(prefix, before_ms)]))
+
+    def abort_upload(self, upload: AbandonedUpload) -> None:
+        self.call("abort_upload", upload.key, lambda: self.inner.abort_upload(upload))
+
+
+class Unwatched:
+    """The objects, read past all gates."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        self.inner, self.url = inner, inner.url
+
+    def get(self, key: str) -> bytes:
+        body = self.inner.objects.get(key)
+        if body is None:
+            raise NotFound(f"{self.url}: no object {key}")
+        return body
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        return self.get(key)[start:end]
+
+    def head(self, key: str) -> ObjectMeta:
+        return self.inner.head(key)
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        return self.inner.list(prefix, limit=limit, start_after=start_after)
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return self.inner.list_folders(prefix)
+
+
+_: type[ObjectStore] = StoreOf

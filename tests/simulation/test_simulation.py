@@ -1,0 +1,48 @@
+"""A slice of the simulation at each run of the tests; `make simulate` runs as many schedules as a night has time for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+SEEDS = 24
+
+
+def simulated(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / "simulate.py"), *options]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=False)
+
+
+def first_seed() -> int:
+    """Another one for each commit."""
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=REPOSITORY, check=False
+    ).stdout.strip()
+    return int(head[:7] or "1", 16)
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_in_schedules_of_this_commit() -> None:
+    done = simulated("--seeds", str(SEEDS), "--first", str(first_seed()))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{SEEDS} schedules: " in done.stdout
+
+
+@pytest.mark.slow
+def test_a_seed_gives_the_same_schedule_again() -> None:
+    first, second = simulated("--story", "7"), simulated("--story", "7")
+    assert first.stdout == second.stdout
+    assert first.stdout.count("\n") > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", ["archive-to-the-high-watermark", "expire-what-is-young"])
+def test_a_deliberate_fault_is_found(mutant: str) -> None:
+    done = simulated("--seeds", "40", "--mutant", mutant)
+    assert done.returncode == 1
+    assert "--story" in done.stdout
