@@ -29,7 +29,7 @@ import sys, time
 from spark_jobs.session import session
 spark = session("start", master="local[2]")
 began = time.perf_counter()
-spark.read.format("tiering").options(archive=sys.argv[1], topic=sys.argv[2]).load().filter("length(value) >= 0").count()
+spark.read.format("tiering").options(archive=sys.argv[1], subscribe=sys.argv[2]).load().filter("length(value) >= 0").count()
 print(time.perf_counter() - began)
 spark.stop()
 """
