@@ -205,8 +205,11 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
 
 
 def _ends(tier: "LocalTier | None") -> tuple[EndOf, ...]:
-    """Where logs end that may have lost records: after a crash, or when the directory was restored."""
-    if tier is None or tier.was_clean:
+    """Where logs end that may have lost records: after a crash, or when the directory was restored.
+
+    Also if all were cleanly shut down since: another command, or a start that failed, may have recovered them.
+    """
+    if tier is None:
         return ()
 
     def end_of(topic: str, partition: int) -> int | None:

@@ -23,6 +23,7 @@ from tiering.endpoint.broker_server import BrokerServerConfig, broker_server
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.settings import read_settings
 from tiering.local_tier.local_tier import LocalTier
+from tiering.local_tier.opening import owned
 
 ORDERS = TopicPartition("orders", 0)
 EXPECTED = re.compile("created a new archive|beyond the ends of their logs")
@@ -144,6 +145,8 @@ def test_after_a_lost_disk_a_restored_directory_has_all_partitions_and_the_posit
             time.sleep(0.01)
     restored = CliRunner().invoke(main, ["restore", "--archive", f"{tmp_path}/archive", "--to", f"{tmp_path}/new"])
     assert restored.exit_code == 0, restored.output
+    with owned(f"{tmp_path}/new", lambda topic: {}, pytest.fail):
+        pass  # as by another command, or by a start that fails afterwards: the directory is closed cleanly
     with broker(tmp_path / "new", archive, f"agent.state.dir={tmp_path}/other") as (address, tier):
         assert {name: topic.partitions for name, topic in tier.topics().items()} == {
             "orders": (0,),
