@@ -152,7 +152,7 @@ def broker_server(  # what it opens, in order, reads best in one place
         listener = _listening(config)
         configs = GroupConfigs(settings) if local_tier is None else GroupConfigs.of(settings, local_tier)
         groups = GroupCoordinator(group_config, offsets, CLOCK, IDS, reports, HostedTopics(logs), configs)
-        groups.load(*_ends(local_tier))
+        groups.load()
         me = Broker(settings[NODE_ID], *(config.advertised or (config.host, listener.getsockname()[1])))
         lifecycle = open_brokers(me, config.listed, config.archive_url if config.register else None, reports)
         try:
@@ -165,6 +165,8 @@ def broker_server(  # what it opens, in order, reads best in one place
             commit = None if settings[WRITE_CACHING] else GroupCommit(sync)
             context = replace(context, users=of.users, audit=audit, local_tier=local_tier, group_commit=commit)
             transactions = None if local_tier is None else _transactions(local_tier, settings, groups, reports)
+            if local_tier is not None:
+                groups.lower_offsets(_ends(local_tier))
             context = replace(context, transactions=transactions)
             server = Server(context, network, pool, closings, of, lifecycle.stop, partial(answer_ready, reports))
             yield BrokerServer(context, server, sessions, meter, listener, topics, CLOCK.now_ms(), hung)
@@ -204,20 +206,18 @@ def _logs(tiers: Tiers, tier: "LocalTier | None", background: Executor, report: 
     return OwnLogs(TierReads(tier, tiers.store, tiers.reading), local_disk())
 
 
-def _ends(tier: "LocalTier | None") -> tuple[EndOf, ...]:
+def _ends(tier: "LocalTier") -> EndOf:
     """Where logs end that may have lost records: after a crash, or when the directory was restored.
 
     Also if all were cleanly shut down since: another command, or a start that failed, may have recovered them.
     """
-    if tier is None:
-        return ()
 
     def end_of(topic: str, partition: int) -> int | None:
         with suppress(LogError):
             return tier.log(TopicPartition(topic, partition)).log_end_offset
         return None
 
-    return (end_of,)
+    return end_of
 
 
 def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:

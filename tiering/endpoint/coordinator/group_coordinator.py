@@ -111,15 +111,19 @@ class GroupCoordinator:
         assert self.log is not None
         return self.log.log_of(group)
 
-    def load(self, end_of: EndOf = lambda topic, partition: None) -> None:
-        """Takes up what the log has, but for offsets beyond the ends of their logs. Raises LogError."""
+    def load(self) -> None:
+        """Takes up what the log has. Raises LogError."""
         with self._answering():
             for found in () if self.log is None else self.log.load():
                 replay(found, self._groups, self._offsets.offsets)
             self._groups.loaded()
             self._heartbeats.loaded()
-            self._offsets.lower(end_of, self.report)
             self._memory.recount()
+
+    def lower_offsets(self, end_of: EndOf) -> None:
+        """Sets offsets beyond the ends of their logs to these, once the transactions have ended whose outcome is decided."""
+        with self._answering():
+            self._offsets.lower(end_of, self.report)
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""

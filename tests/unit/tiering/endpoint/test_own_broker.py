@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,21 @@ from tiering.agent.own_dirs import own_dirs
 from tiering.cli import main
 from tiering.config.load import load_config
 from tiering.endpoint.broker_server import BrokerServerConfig, broker_server
+from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.offsets_log import TransactionalProducer
+from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
+from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
+from tiering.endpoint.coordinator.records import OffsetAndMetadata, offset_commit_record
 from tiering.endpoint.request_context import SecurityProtocol
 from tiering.endpoint.settings import read_settings
+from tiering.endpoint.transactions.config import TransactionConfig
+from tiering.endpoint.transactions.records import transaction_record
+from tiering.endpoint.transactions.transaction_metadata import TransactionMetadata
+from tiering.endpoint.transactions.transaction_states import TransactionState
+from tiering.endpoint.transactions.transactions_topic import TransactionsTopic
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.opening import owned
+from tiering.machine import CLOCK
 
 ORDERS = TopicPartition("orders", 0)
 EXPECTED = re.compile("created a new archive|beyond the ends of their logs")
@@ -156,6 +168,21 @@ def test_after_a_lost_disk_a_restored_directory_has_all_partitions_and_the_posit
         assert tier.config("__consumer_offsets").compact
         with without_members(address) as group:
             assert [one.offset for one in group.committed([Position("orders", 0)], 30)] == [2], "the third record is lost"
+
+
+def test_a_position_of_a_transaction_that_the_start_commits_is_not_beyond_the_end_of_its_log(tmp_path: Path) -> None:
+    positions, now = TopicPartition("__consumer_offsets", 0), CLOCK.now_ms()
+    with broker(tmp_path) as (_, tier):
+        tier.create_topic("orders")
+        appended(tier, "a")
+        verified = tier.log(positions).ask_verification(1, -1, 0, supports_epoch_bump=True)
+        kept = offset_commit_record(OffsetCommitKey("readers", "orders", 0), OffsetAndMetadata(9, -1, "", now))
+        OffsetsTopic.of(tier, GroupCoordinatorConfig()).append("readers", [kept], now, TransactionalProducer(1, 0, verified))
+        of = TransactionMetadata("own", 1, 60_000, now, producer_epoch=1, start_ms=now, client_version=2)
+        decided = replace(of, state=TransactionState.PREPARE_COMMIT, partitions=frozenset({positions}))
+        TransactionsTopic.of(tier, TransactionConfig()).append("own", transaction_record(decided), now)
+    with broker(tmp_path) as (address, _), without_members(address) as group:
+        assert [one.offset for one in group.committed([Position("orders", 0)], 30)] == [1]
 
 
 def test_an_endpoint_whose_disks_fail_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

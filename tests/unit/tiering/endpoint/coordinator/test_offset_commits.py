@@ -363,7 +363,7 @@ def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these
     for number, offset in enumerate((9, 5, 9)):
         coordinator.commit(offset, partition=number, committed_leader_epoch=3, committed_metadata="of ours")
     ends = {0: 7, 1: 7}
-    coordinator.started().load(lambda topic, partition: ends.get(partition))
+    coordinator.started().lower_offsets(lambda topic, partition: ends.get(partition))
     assert coordinator.offsets() == {("orders", 0): 7, ("orders", 1): 5, ("orders", 2): 9}
     assert coordinator.fetch(0, 1) == {("orders", 0): (7, -1, "of ours", 0), ("orders", 1): (5, 3, "of ours", 0)}
     assert coordinator.said == [
