@@ -1,5 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs (Kafka's ConfigAdminManager and ConfigurationControlManager), of topics and groups."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,6 +26,8 @@ from tiering.endpoint.protocol.messages.incremental_alter_configs import (
 from tiering.endpoint.request_context import RequestContext
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_ALTERING: Final = threading.Lock()
+"""One thread at a time: it changes what the one before has left."""
 _Problem = tuple[ErrorCode, str]
 _Own = Mapping[str, str]
 _Words = Callable[[str], "list[str] | None"]
@@ -62,7 +65,8 @@ def _altered(
         problem = _problem(one, times[one.resource_type, one.resource_name])
         problem = problem or _refusal(one, request_context, context)
         if problem is None and one.resource_type in _CHANGED:
-            problem = _CHANGED[one.resource_type](one, context, changed, validate_only=request.validate_only)
+            with _ALTERING:
+                problem = _CHANGED[one.resource_type](one, context, changed, validate_only=request.validate_only)
         code, message = problem or (ErrorCode.NONE, None)
         return AlterConfigsResourceResponse(code, message, one.resource_type, one.resource_name)
 

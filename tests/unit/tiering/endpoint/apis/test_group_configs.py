@@ -1,6 +1,7 @@
 """Settings of single groups: set and described by clients, used by the coordinator, and kept in the log directories."""
 
 import json
+import threading
 from collections.abc import Mapping
 
 import pytest
@@ -55,6 +56,37 @@ def test_a_group_has_settings_of_its_own_after_a_restart_too() -> None:
     assert kept.own("readers") == {SESSION: "50000"}
     kept.change("readers", {})
     assert GroupConfigs.of(DEFAULTS, tier).groups() == ()
+
+
+def test_what_several_clients_set_of_a_group_at_the_same_time_is_all_kept() -> None:
+    class Slow:
+        """Files of which the first takes its time."""
+
+        begins, may_go_on = threading.Event(), threading.Event()
+
+        def read_files(self, name: str) -> dict[str, bytes]:
+            """See GroupConfigFiles."""
+            return {}
+
+        def write_files(self, name: str, data: bytes) -> None:
+            """See GroupConfigFiles."""
+            self.begins.set()
+            self.may_go_on.wait(10)
+
+    endpoint, files = WritingEndpoint(), Slow()
+    endpoint.context.groups.configs.files = files
+    setting = [
+        threading.Thread(target=altered, args=(endpoint, "readers", one))
+        for one in ((SESSION, 0, "50000"), (INTERVAL, 0, "7000"))
+    ]
+    setting[0].start()
+    assert files.begins.wait(10)
+    setting[1].start()
+    setting[1].join(0.1)
+    files.may_go_on.set()
+    for one in setting:
+        one.join(10)
+    assert endpoint.context.groups.configs.own("readers") == {SESSION: "50000", INTERVAL: "7000"}
 
 
 @pytest.mark.parametrize(
