@@ -265,7 +265,7 @@ def _mapped(request: Any, offset: Any, files: Any, spans: Any, header: Any, stru
     """The file that has the batches of a larger answer: from where to where, and where the last one begins. NO_FILE for none."""
     none = np.int64(NO_FILE), np.int64(0), np.int64(0), np.int64(0)
     number = _mapped_file_of(request.log, offset, files, spans)
-    if number == _UNKNOWN or not _is_as_checked(files[np.uint64(number)], structs):
+    if offset < request.start or number == _UNKNOWN or not _is_as_checked(files[np.uint64(number)], structs):
         return none
     file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
     count = np.uint64(file.spans)

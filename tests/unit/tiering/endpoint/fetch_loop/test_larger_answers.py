@@ -3,11 +3,13 @@ from pathlib import Path
 
 import pytest
 from asked_endpoint import Endpoint, bytes_of
+from logs_to_archive import copy_of
 from loop_clients import LoopClient, counted, fetch, fetch_loop, the_long_way
 from tiered_worlds import World, batches_of
 
 from local_log.errors import Conflict
 from local_log.file_range import FileRange
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Unsent
 
 NONE = "g-codec-none"
@@ -50,6 +52,17 @@ def test_larger_answers_begin_with_any_batch_of_a_file_and_end_with_any_that_fit
                 assert [client.ask(request) for request in requests] == right
                 if max_bytes < 1 << 20:  # which is more than the file has, so that the next one is needed
                     assert (client.by_loop - before > len(requests) // 3) == is_in_a_file
+
+
+def test_a_larger_fetch_below_the_log_start_is_out_of_range_although_it_is_checked(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    start = int(batches_of(folder, f"{NONE}-0")[0].last_offset)
+    (folder / LOG_START_OFFSET_CHECKPOINT).write_text(f"0\n1\n{NONE} 0 {start}\n")
+    endpoint = Endpoint(folder, None)
+    with fetch_loop(endpoint) as loop:
+        client = knows(endpoint, loop, larger(endpoint, start))
+        for offset in (start - 1, 0):
+            assert client.ask(larger(endpoint, offset)) == the_long_way(endpoint, larger(endpoint, offset))
 
 
 def test_what_the_socket_does_not_take_of_a_larger_answer_is_a_range_of_its_file(
