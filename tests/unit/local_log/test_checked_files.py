@@ -9,7 +9,7 @@ from hand_made import batch, message, record
 
 from local_log import checked_files
 from local_log.batch_file import BatchFile
-from local_log.checked_files import CheckedFiles, Located
+from local_log.checked_files import CheckedFiles, Located, sealed_range
 from local_log.errors import Conflict, Corrupt
 from local_log.file_range import FileState, OpenedFile
 from local_log.os_disk import OsDisk
@@ -253,6 +253,29 @@ def test_a_truncation_while_a_log_is_looked_at_is_no_damage(tmp_path: Path) -> N
 
     with pytest.raises(Conflict, match="log was truncated while it was read"):
         CheckedFiles().locate(BatchFile("log", Truncated(), lambda _: 0, END, 2), 1, 1 << 20, one_at_least=True)
+
+
+def test_a_range_whose_last_batch_was_cut_off_before_it_was_noted_is_no_more_what_it_was(tmp_path: Path) -> None:
+    path, checked = tmp_path / "log", CheckedFiles()
+    path.write_bytes(batch_of(0) + batch_of(1))
+    opened = OsDisk().open(str(path))
+    file = BatchFile("log", opened, lambda _: 0, END, 2)
+    checked.locate(file, 0, 1 << 20, one_at_least=True)
+
+    class Truncated:
+        fileno, read, read_large = opened.fileno, opened.read, opened.read_large
+
+        def state(self) -> FileState:
+            state = opened.state()
+            os.truncate(path, len(batch_of(0)))
+            return state
+
+    found = checked.locate_checked(file._replace(opened=Truncated()), 0, 1 << 20, one_at_least=True)
+    assert found is not None
+    assert found.range is not None
+    for one in (found.range, sealed_range(opened, 0, found.range.size, len(batch_of(0)), b"")):
+        with pytest.raises(Conflict, match="truncated meanwhile"):
+            one.check()
 
 
 def test_an_inactive_file_has_whole_batches_to_its_end_and_the_newest_may_be_cut(tmp_path: Path) -> None:
