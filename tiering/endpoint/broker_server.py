@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from local_log.errors import Invalid, LogError
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.read.read_ahead import AheadBytes
 from remote.read.shared_reads import SharedReads
 from remote.read.window_cache import WindowCache, window_bytes_for
@@ -25,7 +26,7 @@ from tiering.endpoint.brokers.opening import open_brokers
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
-from tiering.endpoint.coordinator.offset_metadata_manager import EndOf
+from tiering.endpoint.coordinator.offset_metadata_manager import EndOf, LogEnd
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.ending import left_behind, pools
 from tiering.endpoint.fetch_loop.loading import answer_ready
@@ -212,9 +213,10 @@ def _ends(tier: "LocalTier") -> EndOf:
     Also if all were cleanly shut down since: another command, or a start that failed, may have recovered them.
     """
 
-    def end_of(topic: str, partition: int) -> int | None:
+    def end_of(topic: str, partition: int) -> LogEnd | None:
         with suppress(LogError):
-            return tier.log(TopicPartition(topic, partition)).log_end_offset
+            log = tier.log(TopicPartition(topic, partition))
+            return LogEnd(tier.topic(topic).topic_id or ZERO_TOPIC_ID, log.log_end_offset)
         return None
 
     return end_of

@@ -6,7 +6,7 @@ Whoever is no member may commit for a group that has none; a group that is not t
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.classic_group import CONSUMER, ClassicGroup
@@ -70,8 +70,15 @@ _Lowered = tuple[OffsetCommitKey, OffsetAndMetadata]
 _Kept = tuple[OffsetCommitKey, OffsetAndMetadata | None]
 
 
-EndOf = Callable[[str, int], int | None]
-"""The log end offset of a topic's partition, None if that is not known."""
+class LogEnd(NamedTuple):
+    """The log end offset of a partition, and the id of its topic, which is zeros if that is not known."""
+
+    topic_id: str
+    offset: int
+
+
+EndOf = Callable[[str, int], LogEnd | None]
+"""Where the log of a topic's partition ends, None if that is not known."""
 
 
 @dataclass(slots=True)
@@ -194,14 +201,17 @@ class OffsetMetadataManager:
     def lower(self, end_of: EndOf, report: Callable[[str], object]) -> None:
         """Sets offsets beyond the ends of their logs to these: what is written next would be skipped up to them.
 
-        Those of a group that cannot be written stay as they are, which the journal reports.
+        Not those of a former topic of the same name, which nobody is told. Those of a group that cannot be written stay as they
+        are, which the journal reports.
         """
         for group in self.offsets.groups():
             lowered: list[_Lowered] = []
             for (topic, number), offset in self.offsets.of_group(group).items():
                 end = end_of(topic, number)
-                if end is not None and end < offset.committed_offset:
-                    at_end = offset._replace(committed_offset=end, leader_epoch=_NO_LEADER_EPOCH)
+                if end is None or _is_of_another_topic(offset.topic_id, end.topic_id):
+                    continue
+                if end.offset < offset.committed_offset:
+                    at_end = offset._replace(committed_offset=end.offset, leader_epoch=_NO_LEADER_EPOCH)
                     lowered.append((OffsetCommitKey(group, topic, number), at_end))
             with suppress(GroupError):
                 for batch in in_batches(lowered, _size_of_commit):

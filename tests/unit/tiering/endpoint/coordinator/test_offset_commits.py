@@ -13,6 +13,7 @@ from local_log.engine.errors import MessageTooLarge
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_coordinator import REFUSED, GroupCoordinator
+from tiering.endpoint.coordinator.offset_metadata_manager import LogEnd
 from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey, OffsetCommitValue
 from tiering.endpoint.coordinator.records import NO_EXPIRY, OffsetAndMetadata, Record, offset_commit_record, record
@@ -362,7 +363,7 @@ def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these
     coordinator = Coordinator()
     for number, offset in enumerate((9, 5, 9)):
         coordinator.commit(offset, partition=number, committed_leader_epoch=3, committed_metadata="of ours")
-    ends = {0: 7, 1: 7}
+    ends = {0: LogEnd(ONE, 7), 1: LogEnd(ONE, 7)}
     coordinator.started().lower_offsets(lambda topic, partition: ends.get(partition))
     assert coordinator.offsets() == {("orders", 0): 7, ("orders", 1): 5, ("orders", 2): 9}
     assert coordinator.fetch(0, 1) == {("orders", 0): (7, -1, "of ours", 0), ("orders", 1): (5, 3, "of ours", 0)}
@@ -372,3 +373,10 @@ def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these
     ]
     coordinator.started()
     assert coordinator.offsets()["orders", 0] == 7
+
+
+def test_offsets_of_a_former_topic_of_the_same_name_are_not_compared_with_the_end_of_the_new_one() -> None:
+    coordinator = Coordinator()
+    coordinator.commit(9, topic_id=OTHER)
+    coordinator.groups.lower_offsets(lambda topic, partition: LogEnd(ONE, 7))
+    assert (coordinator.offsets(), coordinator.said) == ({("orders", 0): 9}, [])
