@@ -20,8 +20,8 @@ from local_log.formats.record import Codec
 
 _fields = BATCH_FIELDS.unpack_from
 _start = Struct(">qii").pack
-_NONE, _NO_KINDS = np.empty(0, np.int64), np.empty(0, np.uint8)
 """Base offset, length and leader epoch: the bytes before the magic. The checksum does not cover them."""
+_NONE, _NO_KINDS = np.empty(0, np.int64), np.empty(0, np.uint8)
 _KEPT_BY = {
     codec.value | bit: frozenset({"producer", "uncompressed" if codec is Codec.none else codec.name})
     for codec in Codec
