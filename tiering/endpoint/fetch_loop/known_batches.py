@@ -30,6 +30,8 @@ class _Known:
     log: TieredLog
     file: BatchFile
     state: FileState
+    offset: int
+    """That a fetch read from the file, whose first records may be deleted, or be read from the other tier."""
     learned: set[int] = field(default_factory=set)
     mapping: memoryview | None = None
     """Of the file as far as it is checked."""
@@ -66,7 +68,7 @@ class KnownBatches:
         file, position = reads.file_at_once(log, offset), sent.position
         if file is None:
             return
-        slot = self._slot(log, file)
+        slot = self._slot(log, file, offset)
         learned = self._files[slot].learned
         if position in learned:
             return  # what is there is known, and does not help
@@ -84,7 +86,7 @@ class KnownBatches:
         if file is None or checked is None:
             return False
         state, (position, end, first, following, last) = checked
-        slot = self._slot(log, file)
+        slot = self._slot(log, file, offset)
         known, rows, row = self._files[slot], self._tables.spans[slot], self._tables.files[slot]
         looked = state, len(first)
         if known.spans == looked and rows["first"][0] <= offset < rows["next"][max(0, row["spans"] - 1)]:
@@ -111,7 +113,7 @@ class KnownBatches:
         for slot, known in list(self._files.items()):
             row = self._tables.files[slot]
             try:
-                file = reads.file_at_once(known.log, self._offset_in(slot)) if row["count"] or row["spans"] else None
+                file = reads.file_at_once(known.log, known.offset) if row["count"] or row["spans"] else None
                 state = None if file is None else file.opened.state()
             except LogError:
                 file = state = None
@@ -122,19 +124,14 @@ class KnownBatches:
                 known.learned.clear()
                 row["descriptor"] = file.opened.fileno()
 
-    def _offset_in(self, slot: int) -> int:
-        """An offset that a file has."""
-        of_batches, of_spans = self._tables.batches[slot, 0], self._tables.spans[slot, 0]
-        return int((of_batches if self._tables.files[slot]["count"] else of_spans)["first"])
-
-    def _slot(self, log: TieredLog, file: BatchFile) -> int:
+    def _slot(self, log: TieredLog, file: BatchFile, offset: int) -> int:
         state = file.opened.state()
         for slot, known in self._files.items():
             if known.log is log and (known.file.name, known.state[:2]) == (file.name, state[:2]):
                 return slot
         slot = next(self._slots) % FILES_MAX
         self._files.pop(slot, None)
-        self._files[slot] = _Known(log, file, state)
+        self._files[slot] = _Known(log, file, state, offset)
         self._tables.files[slot] = (self.number(log), file.opened.fileno(), 0, 0, 0, 0, 0)
         return slot
 

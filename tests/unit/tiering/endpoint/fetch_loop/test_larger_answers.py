@@ -114,6 +114,19 @@ def test_the_rest_of_an_answer_is_not_sent_from_a_file_that_is_truncated_meanwhi
         sent.check()
 
 
+def test_a_file_is_looked_for_where_it_was_read_also_if_its_first_records_are_deleted(world: World, tmp_path: Path) -> None:
+    folder = copy_of(world.folders["some archived dropped"], tmp_path / "logs")
+    start = int(batches_of(folder, f"{NONE}-0")[0].last_offset)
+    (folder / LOG_START_OFFSET_CHECKPOINT).write_text(f"0\n1\n{NONE} 0 {start}\n")
+    endpoint = Endpoint(folder, world.store)
+    with fetch_loop(endpoint) as loop:
+        client = knows(endpoint, loop, larger(endpoint, start))
+        endpoint.context.reads.forget_recent()
+        loop.look()
+        assert client.event(larger(endpoint, start)) is None
+        assert client.answer() == the_long_way(endpoint, larger(endpoint, start))
+
+
 def test_a_file_stays_mapped_while_it_is_the_same_and_no_longer(changing: tuple[Endpoint, FetchLoop, Path]) -> None:
     endpoint, loop, folder = changing
     client, file = knows(endpoint, loop), file_of(folder)
