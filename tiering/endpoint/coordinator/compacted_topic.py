@@ -47,7 +47,8 @@ class CompactedTopic:
     ) -> "CompactedTopic":
         """The topic as it is there, or made anew. Raises Invalid if some of its partitions are missing, Unreadable.
 
-        One that was found by its folders, as after a restore, has no settings of its own, and gets them.
+        One that was found by its folders, as after a restore, has no policy of its own, and gets these settings: with that of
+        other topics positions might be deleted.
         """
         topic, own = tier.topics().get(name), {"cleanup.policy": "compact", **settings}
         if topic is None:
@@ -57,8 +58,8 @@ class CompactedTopic:
                 f"{', '.join(tier.directories)} has only some partitions of {name}: bring back the others, or delete the topic "
                 f"(tiering topics delete {name}): it is made anew then, without what is in it"
             )
-        if not tier.config(name).compact:
-            tier.alter_configs(name, own)
+        if "cleanup.policy" not in topic.config or not tier.config(name).compact:
+            tier.alter_configs(name, {**own, **topic.config, "cleanup.policy": "compact"})
         return cls(tier, name, len(topic.partitions), check_room)
 
     def append(

@@ -54,6 +54,15 @@ def test_the_topic_is_made_once_with_the_settings_of_kafka_s(host: Host) -> None
     assert on(host)[1].topics()[NAME].topic_id == topic.topic_id
 
 
+def test_the_topic_has_a_policy_of_its_own_whatever_that_of_other_topics_is_and_keeps_what_was_set(host: Host) -> None:
+    _, tier = on(host)
+    tier.alter_configs(NAME, {"cleanup.policy": None, "segment.bytes": "2097152"})  # as after a restore
+    tier.stop()
+    host.settings = {"cleanup.policy": "compact,delete"}
+    config = on(host)[1].config(NAME)
+    assert (config.cleanup_policy, config.segment_bytes) == (("compact",), 2_097_152)
+
+
 def test_offsets_of_many_groups_survive_a_restart_and_those_that_were_flushed_a_power_failure(host: Host) -> None:
     coordinator, tier = on(host)
     for number in range(9):
