@@ -121,7 +121,7 @@ def _request_of(received: Any, size: Any, group: Any, requests: Any, count: Any,
 def _file_of(log: Any, offset: Any, files: Any, batches: Any) -> Any:
     for number in range(FILES_MAX):
         file, of_file = files[np.uint64(number)], batches[np.uint64(number)]
-        if file.log == log and file.count > 0 and of_file[_0].first <= offset < of_file[np.uint64(file.count - 1)].next:
+        if file.log == log and file.count > 0 and file.start <= offset < of_file[np.uint64(file.count - 1)].next:
             return number
     return _UNKNOWN
 
@@ -245,7 +245,7 @@ def _end_in(span: Any, limit: Any, file: Any, header: Any) -> Any:
 def _mapped_file_of(log: Any, offset: Any, files: Any, spans: Any) -> Any:
     for number in range(FILES_MAX):
         file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
-        if file.log == log and file.spans > 0 and of_file[_0].first <= offset < of_file[np.uint64(file.spans - 1)].next:
+        if file.log == log and file.spans > 0 and file.start <= offset < of_file[np.uint64(file.spans - 1)].next:
             return number
     return _UNKNOWN
 

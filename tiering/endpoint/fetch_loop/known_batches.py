@@ -31,7 +31,7 @@ class _Known:
     file: BatchFile
     state: FileState
     offset: int
-    """That a fetch read from the file, whose first records may be deleted, or be read from the other tier."""
+    """The first that a fetch read from the file, whose first records may be deleted, or be read from the other tier."""
     learned: set[int] = field(default_factory=set)
     mapping: memoryview | None = None
     """Of the file as far as it is checked."""
@@ -128,15 +128,16 @@ class KnownBatches:
         state = file.opened.state()
         for slot, known in self._files.items():
             if known.log is log and (known.file.name, known.state[:2]) == (file.name, state[:2]):
+                known.offset = self._tables.files[slot]["start"] = min(known.offset, offset)
                 return slot
         slot = next(self._slots) % FILES_MAX
         self._files.pop(slot, None)
         self._files[slot] = _Known(log, file, state, offset)
-        self._tables.files[slot] = (self.number(log), file.opened.fileno(), 0, 0, 0, 0, 0)
+        self._tables.files[slot] = (self.number(log), file.opened.fileno(), offset, 0, 0, 0, 0, 0)
         return slot
 
     def _forget(self, slot: int) -> None:
-        self._tables.files[slot] = (NO_LOG, NO_FILE, 0, 0, 0, 0, 0)
+        self._tables.files[slot] = (NO_LOG, NO_FILE, 0, 0, 0, 0, 0, 0)
         del self._files[slot]
 
     def _insert(self, slot: int, found: Any) -> None:

@@ -99,6 +99,7 @@ REQUEST: Final = _record(
 FILE: Final = _record(
     "log",
     "descriptor",
+    "start",  # the first offset that is read from it, as far as that is known
     "count",  # of its batches
     "spans",
     "size",  # of the file when its spans were checked

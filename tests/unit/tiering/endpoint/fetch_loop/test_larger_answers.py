@@ -114,6 +114,21 @@ def test_the_rest_of_an_answer_is_not_sent_from_a_file_that_is_truncated_meanwhi
         sent.check()
 
 
+@pytest.mark.parametrize("max_bytes", [1, BYTES])
+def test_records_that_no_tier_has_any_more_are_not_given_although_their_batch_is_known(
+    world: World, tmp_path: Path, max_bytes: int
+) -> None:
+    folder = copy_of(world.folders["local alone"], tmp_path / "logs")
+    active = max((folder / f"{NONE}-0").glob("*.log"))
+    start = int(next(b.last_offset for b in batches_of(folder, f"{NONE}-0") if b.base_offset >= int(active.stem)))
+    (folder / LOG_START_OFFSET_CHECKPOINT).write_text(f"0\n1\n{NONE} 0 {start}\n")
+    endpoint = Endpoint(folder, world.store)
+    with fetch_loop(endpoint) as loop:
+        client = knows(endpoint, loop, larger(endpoint, start, max_bytes))
+        deleted = larger(endpoint, start - 1, max_bytes)
+        assert client.ask(deleted) == the_long_way(endpoint, deleted)
+
+
 def test_a_file_is_looked_for_where_it_was_read_also_if_its_first_records_are_deleted(world: World, tmp_path: Path) -> None:
     folder = copy_of(world.folders["some archived dropped"], tmp_path / "logs")
     start = int(batches_of(folder, f"{NONE}-0")[0].last_offset)
