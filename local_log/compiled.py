@@ -70,7 +70,12 @@ def _library() -> ModuleType | None:
     try:
         found = import_module(f"{LIBRARIES}.{name}")
         return found if sources_digest() == found.SOURCES else None
-    except (ImportError, OSError):
+    except ModuleNotFoundError:  # a checkout, code in a zip, a Python without the stable ABI
+        return None
+    except (ImportError, OSError) as e:
+        import logging
+
+        logging.getLogger(__name__).warning("numba compiles the kernels, as their library cannot be used: %s", e)
         return None
 
 

@@ -49,6 +49,20 @@ def test_a_processor_gets_the_library_that_it_can_run(
     assert compiled.library_name(platform, machine, features) == name
 
 
+def test_a_library_that_cannot_be_loaded_is_told_of_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "kernel_libraries"
+    folder.mkdir()
+    look = f"import local_log as l; l.__path__.append({str(tmp_path)!r}); from local_log.compiled import LIBRARY; print(LIBRARY)"
+    missing = with_libraries("-c", look)
+    assert (missing.stdout, missing.stderr) == ("None\n", "")
+    for name in ("linux_x86_64_v2", "linux_x86_64_v4", "linux_aarch64"):
+        (folder / f"{name}.abi3.so").write_bytes(b"no library")
+    broken = with_libraries("-c", look)
+    assert broken.stdout == "None\n"
+    assert "library cannot be used" in broken.stderr
+    assert str(folder) in broken.stderr
+
+
 WRONG = {
     "floats": "walk(np.zeros(80), 0, 80, at, headers)",
     "big-endian numbers": "walk(data, 0, 80, at.astype('>u8'), headers)",
