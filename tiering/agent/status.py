@@ -118,8 +118,9 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     if trouble is None:
         return views, None
     problem = ErrorRecord("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
-    for at in waiting:
-        views[at] = replace(found[at][1], error=problem)
+    unasked = replace(problem, message=f"{places.store.url} does not respond: only the log directory is shown")
+    for at in waiting:  # each with the problem of the one that was asked would name another's manifest
+        views[at] = replace(found[at][1], error=unasked)
     return views, problem
 
 

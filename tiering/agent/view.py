@@ -250,9 +250,9 @@ class AgentView:
 
     @property
     def last_error(self) -> ErrorRecord | None:
-        """The newest of the current errors."""
+        """The newest of the current errors; of those of one time, the store's."""
         errors = [t for p in self.partitions for t in (p.error, p.refused) if t is not None]
-        return max((*errors, *(t for t in (self.error, self.store) if t)), key=lambda t: t.at_ms, default=None)
+        return max((*(t for t in (self.store, self.error) if t), *errors), key=lambda t: t.at_ms, default=None)
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
