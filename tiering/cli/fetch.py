@@ -83,7 +83,7 @@ def _format(_context: click.Context, _param: click.Parameter, value: str | None)
     metavar="OFFSET",
     help="The first offset to read: a number, earliest, latest, or -10 for the last ten offsets of each partition.",
 )
-@click.option("--from-time", type=time(), metavar="TIME", help="Instead of --offset: start at the first record as late as this.")
+@click.option("--from-time", type=time(), metavar="TIME", help="Instead of --offset: start at the first record at or after this.")
 @click.option("--key", metavar="TEXT", help="Only records with this key.")
 @click.option("--key-hex", metavar="HEX", help="The same, as hexadecimal bytes.")
 @click.option(
@@ -120,7 +120,11 @@ def command(**given: Any) -> None:
     """Read records from an offset or a time on, of one partition or of all partitions of a topic.
 
     Keys, values and headers are text where they are UTF-8. What is not is {"base64": "AAE="} in JSON, and base64:AAE= in the
-    table, which cuts long texts. With --encoding base64 all of them are plain base64.
+    table, which cuts long texts. With --encoding base64 all of them are plain base64, as JSON always had them in versions
+    without --encoding.
+
+    In JSON a record has partition, offset, timestamp (ms since 1970), key, value, and headers: a list of [key, value]. A key or
+    a value that is missing is null.
 
     --format prints, as kcat does: %s value, %S its length (-1 for null), %R that length as four bytes, %k key, %K its length,
     %T timestamp in ms, %h headers, %t topic, %p partition, %o offset, %% a percent sign; \\n, \\r, \\t and \\x0a are these bytes.
