@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from local_log.errors import Invalid, Unavailable
+from local_log.errors import Invalid, LogError, Unavailable
 from tiering.command.completion import folders
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, exit_code_of, reports_errors
@@ -63,8 +63,12 @@ def _run(config: "Config", log: LogLines) -> Exit | None:
     from tiering.agent.wiring import alone
 
     _refuse_half(config)
-    with alone(config):
-        return _live(config, log)
+    try:
+        with alone(config):
+            return _live(config, log)
+    except LogError as e:  # in the form of the log, which somebody else's program may read
+        log.problem(str(e))
+        return exit_code_of(e)
 
 
 def _live(config: "Config", log: LogLines) -> Exit | None:

@@ -1,5 +1,6 @@
 """`tiering agent`, as a process beside a log directory."""
 
+import json
 import os
 import shutil
 import signal
@@ -123,6 +124,12 @@ def test_what_a_configuration_does_not_say_or_says_wrong_is_a_usage_error(run: R
 def test_a_log_directory_that_is_not_there_is_not_found(run: Run, tmp_path: Path) -> None:
     result = run(*command(tmp_path / "nothing", tmp_path / "archive", tmp_path / "state")[3:])
     assert (result.exit_code, "no such folder" in result.stderr) == (4, True)
+
+
+def test_what_ends_an_agent_is_in_the_form_of_its_log(run: Run, tmp_path: Path) -> None:
+    result = run(*command(tmp_path / "nothing", tmp_path / "archive", tmp_path / "state")[3:], "--log-format", "json")
+    told = json.loads(result.stderr)
+    assert (result.exit_code, told["level"], "no such folder" in told["message"]) == (4, "warn", True)
 
 
 def test_an_archive_inside_the_log_directory_is_a_usage_error(run: Run, logs: Path, tmp_path: Path) -> None:
