@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_log.errors import Invalid, Unavailable
+from local_log.errors import Invalid, LogError, Unavailable
 from remote.clock import stopwatch
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
@@ -64,6 +64,8 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
         lambda patience_s: meter.trouble(stopwatch(), patience_s),
     )  # fmt: skip
     found = of.status(places, folder_holder(), CLOCK)
+    if found["address"] is None and found["store_failing_since_ms"] is None:
+        _tell_if_nothing_is_there(places.store)
     _show(found, output)
     is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
     return Exit.partly if is_wrong else None
@@ -93,6 +95,16 @@ def _store(url: str, config: "Config", meter: "Meter") -> "ObjectStore":
     except (Invalid, Unavailable) as e:
         warn(f"signatures of manifests are not checked: {e}")
         return store
+
+
+def _tell_if_nothing_is_there(store: "ObjectStore") -> None:
+    """A folder that is not mounted answers, and looks like an archive before its first offload."""
+    from remote.archive import open_archive
+
+    try:
+        open_archive(store)
+    except LogError as e:
+        warn(str(e))
 
 
 def _short(row: Row) -> Row:

@@ -36,6 +36,7 @@ def row_of(answer: dict[str, Any], partition: str) -> dict[str, Any]:
 
 def test_without_an_agent_and_an_archive_all_that_is_inactive_lags(run: Run, logs: Path, tmp_path: Path) -> None:
     answer = found(run, *given(logs, tmp_path))
+    assert "archive: no archive there" in run(*given(logs, tmp_path)).stderr, "as where a folder is not mounted"
     assert (answer["state"], answer["address"], answer["last_scrub"], answer["last_error"]) == ("no agent", None, None, None)
     log = local_logs(logs)[TXN]
     row = row_of(answer, TXN)
