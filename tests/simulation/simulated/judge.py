@@ -51,6 +51,8 @@ class Judge:
     acknowledged: set[int] = field(default_factory=set)
     dropped_below: dict[str, int] = field(default_factory=dict)
     """Where each broker's log starts: what it deleted before may be missing in the archive."""
+    first_start: int = 0
+    """Where the log of the first broker that was offloaded started: the archive starts there."""
     may_be_deleted: bool = False
     seen: dict[int, bytes] = field(default_factory=dict)
     """What readers were given, by base offset: it stays what it is."""
@@ -148,7 +150,9 @@ class Judge:
         """Nothing expires that is young, and nothing is archived that is not stable."""
         horizon = self.schedule.now + CLOCKS_DIFFER_MS - self.retention_ms
         young = min((base for base, time in self.cluster.times.items() if time >= horizon), default=self.cluster.high_watermark)
-        if manifest.log_start_offset > young:
+        if manifest.version == 1:
+            self.first_start = manifest.log_start_offset
+        if manifest.log_start_offset > max(young, self.first_start):
             raise self.violated(f"the log starts at {manifest.log_start_offset}; {young} is younger than the retention time")
         if manifest.end_offset > self.cluster.last_stable_offset:
             stable = self.cluster.last_stable_offset

@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from local_log.errors import AlreadyExists, Unknown
-from remote.manifest import pins
+from remote import archive
+from remote.direct_write import commit as direct_write
+from remote.direct_write import topic
+from remote.manifest import pins, writes
 from remote.manifest.store import ManifestWriter
 from remote.segment import upload as uploads
+from remote.store.store_time import At, StoreRun
 from simulated.stores import StoreOf
 from tiering.offload import copy
 from tiering.retention import expire
@@ -126,3 +130,31 @@ def take_an_unknown_upload_for_done() -> None:
 @mutant
 def delete_below_an_older_version() -> None:
     expire.is_given_up = lambda then, deleting: True
+
+
+@mutant
+def see_writes_that_are_pending() -> None:
+    def resolved(store: Any, manifest: Any) -> Any:
+        return writes.resolved(manifest, manifest.committed_at_ms) if manifest.pending else manifest
+
+    archive.as_decided = resolved
+
+
+@mutant
+def take_up_a_write_without_its_outcome() -> None:
+    topic.as_decided = lambda store, manifest: manifest
+
+
+@mutant
+def commit_a_write_again() -> None:
+    direct_write.committed_before = lambda store, write: None
+
+
+@mutant
+def give_up_by_the_time_before_a_pause() -> None:
+    def at_once(run: StoreRun) -> At:
+        if run._agreed is None:
+            run._agreed = At(run.clock.now_ms(), run.clock)
+        return run._agreed
+
+    StoreRun.agreed = at_once  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from simulated.judge import Judge
 from simulated.readers import batches_of, decoded, reads
 from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Schedule
 from simulated.stores import Faults, JudgedStore, StoreOf, Unwatched
+from simulated.writes import WRITES, Writes
 
 ACTORS_MAX = 6
 STEPS = 900
@@ -46,6 +47,7 @@ class World:
         self.cluster = Cluster(self.schedule)
         self.judge = Judge(self.schedule, self.store, self.cluster, RETENTION_MS)
         self.tasks = Tasks(self.schedule, self.judge, lambda actor: StoreOf(actor, self.store, self.faults))
+        self.writes = Writes(self.tasks)
         self.schedule.before_step = self._before_step
         self.actors = 0
         archive.create_archive(self.store, self.schedule, CountingIds("a"))
@@ -71,6 +73,9 @@ class World:
         found["rotate"] = Kind(often() if tasks.is_encrypted else 0.0, 2 * HOUR_MS, lambda: tasks.rotate)
         found["pinned reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, pinned=True))
         found["reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, pinned=False))
+        for write_id in WRITES:
+            found[f"write {write_id}"] = Kind(often() / 3, 2 * HOUR_MS, lambda of=write_id: self.writes.write(of))
+        found["look"] = Kind(often(), 0, lambda: self.writes.look)
         found["delete"] = Kind(0.05 if random.random() < 0.1 else 0.0, 10 * MINUTE_MS, lambda: tasks.delete)
         return found
 
@@ -107,6 +112,8 @@ class World:
         self.cluster.settle()
         for broker in self.cluster.brokers:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}")
+        for write_id in sorted(self.writes.tried):
+            self._quietly(self.writes.write(write_id), f"write {write_id}")
         for _ in range(4):
             self._quietly(self.tasks.retain, "retention")
             self.schedule.now += GRACE_MS + DELAY_MS + 10 * HOUR_MS
@@ -138,6 +145,7 @@ class World:
                 )
         elif newest is not None and not judge.may_be_deleted:
             raise self.schedule.violated("the topic was deleted by nobody")
+        self.writes.check_last()
         waits = newest is not None and bool(newest.manifest.deleting)
         orphans = judge.orphans(self.tasks.paths())
         if orphans and not waits:
