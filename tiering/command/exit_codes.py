@@ -11,7 +11,6 @@ from typing import ParamSpec
 
 from tiering.command.interrupt import interruptible
 from tiering.command.output import say
-from tiering.command.silence import telling_of_silence
 
 P = ParamSpec("P")
 
@@ -73,6 +72,7 @@ def reports_errors(command: Callable[P, Exit | None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         from local_log.errors import LogError, of_system
+        from tiering.command.silence import telling_of_silence  # Airflow loads this module with each DAG
 
         try:
             with interruptible(), telling_of_silence():
