@@ -96,8 +96,9 @@ class Asked:
 
     def _records(self, asked: Mapping[str, object]) -> list[Any]:
         options = [word for name, value in asked.items() for word in (f"--{name}", value)]
-        result = run("fetch", *self.options, *options, "--output", "jsonl")
+        result = run("fetch", *self.options, *options, "--output", "jsonl", "--encoding", "base64")
         records = [json.loads(line) for line in result.stdout.splitlines()]
+        assert {record.pop("partition") for record in records} <= {asked["partition"]}  # version 0.1.0 did not say it
         return [result.exit_code, len(records), hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()]
 
     def offsets(self) -> dict[str, list[Row]]:
