@@ -33,7 +33,11 @@ def started(
     env = {**os.environ, "TERM": "xterm-256color", **environment}
     command, nothing = [sys.executable, "-m", "tiering", *map(str, args)], subprocess.DEVNULL
     out = theirs if all_of_it else nothing
-    process = subprocess.Popen(command, stdin=nothing, stdout=out, stderr=theirs, env=env)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
+    try:
+        process = subprocess.Popen(command, stdin=nothing, stdout=out, stderr=theirs, env=env)
+    finally:
+        signal.signal(signal.SIGINT, before)
     os.close(theirs)
     return process, ours
 

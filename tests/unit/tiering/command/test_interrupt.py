@@ -9,12 +9,15 @@ from tiering.cli import main
 from tiering.command.interrupt import GO_ON, interruptible
 
 
-def test_a_first_interrupt_is_told_and_raised_and_afterwards_all_is_as_before(capfd: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        signal.raise_signal(signal.SIGINT)
+def test_a_first_interrupt_is_told_and_raised_and_another_one_would_end_the_process(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capfd.readouterr().err == "tiering: interrupted\n"
-    signal.signal(signal.SIGINT, before)
 
 
 def test_a_command_in_another_thread_runs_as_ever() -> None:

@@ -285,7 +285,8 @@ def test_settings_of_a_topic_are_changed_one_by_one_and_hold_at_once(endpoint: W
     ):
         assert change(endpoint, *settings) == code
     assert change(endpoint, ("retention.ms", 0, "1"), name="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert change(endpoint, name="") == change(endpoint, name="1", kind=BROKER) == ErrorCode.INVALID_REQUEST
+    of_broker = ("log.retention.ms", 0, "1")
+    assert change(endpoint, name="") == change(endpoint, of_broker, name="1", kind=BROKER) == ErrorCode.INVALID_REQUEST
     assert own() == {"cleanup.policy": "compact"}
     endpoint.context = allowed(endpoint.context)
     assert change(endpoint) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
