@@ -88,8 +88,9 @@ class Tasks:
     def _offloaded(self, broker: Broker, done: Done) -> None:
         if done.entry is not None:
             self.judge.acknowledged |= {*range(done.entry.base_offset, done.entry.end_offset)}
-        if isinstance(done.error, Corrupt):
-            return  # of a directory in the midst of its recovery: told, and tried again
+        if isinstance(done.error, Corrupt):  # of a directory in the midst of its recovery; in the end it is a violation
+            self.schedule.errors["Corrupt"] += 1
+            return
         self.refuse(done.error, f"offload of {broker.name}")
 
     def drop_archived(self, broker: Broker) -> Act:

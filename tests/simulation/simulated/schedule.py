@@ -45,7 +45,7 @@ class Schedule:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Who sleeps by the store's clock is nobody: actors have clocks of their own."""
+        """Not for the store's clock: each actor sleeps by its own."""
         raise AssertionError(seconds)
 
     def new_id(self) -> str:

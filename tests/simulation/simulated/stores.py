@@ -8,7 +8,7 @@ from archive_fakes import MemoryStore
 from crc32c import crc32c as crc32c_of
 
 from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
-from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
+from remote.store.api import AbandonedUpload, Body, ObjectMeta
 from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Died, Schedule
 
 T = TypeVar("T")
@@ -192,6 +192,3 @@ class Unwatched:
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         return self.inner.list_folders(prefix)
-
-
-_: type[ObjectStore] = StoreOf
