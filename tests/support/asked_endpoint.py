@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from archive_fakes import CountingIds, SleptClock
+from logs_to_archive import offload_all
+from tiered_worlds import World
 
 from local_log.file_range import FileRange
 from local_log.formats.primitives import Buffer
@@ -12,6 +14,7 @@ from local_log.log_dir import LogDir
 from local_log.os_disk import OsDisk
 from remote.read.context import ReadContext
 from remote.store.api import ObjectStore
+from remote.store.open import open_store
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import Later, Throttled, Waits, handle
 from tiering.endpoint.brokers.live_brokers import Broker, alone
@@ -88,6 +91,17 @@ class Endpoint:
         known = self.context.logs.topic(name)
         assert known is not None
         return FetchTopic(topic_id=known.id, partitions=partitions)
+
+
+def over_each_tier(world: World, folder: Path) -> list[Endpoint]:
+    """Endpoints over a log directory, over it with an archive behind it, and over an archive alone, which is made in `folder`."""
+    archive = open_store(str(folder))
+    offload_all(world.folders["local alone"], archive)
+    return [
+        Endpoint(world.folders["local alone"], None),
+        Endpoint(world.folders["some archived dropped"], world.store),
+        Endpoint(None, archive),
+    ]
 
 
 def bytes_of(part: Buffer | FileRange) -> bytes:

@@ -26,13 +26,19 @@ def archived(log: OwnedLog, source: str = "source") -> Manifest:
     return newest.manifest
 
 
-def test_records_of_an_open_transaction_wait_also_where_the_log_starts_after_them(tmp_path: Path) -> None:
-    log = OwnedLog(str(tmp_path))
+def with_an_open_transaction(folder: Path) -> tuple[OwnedLog, int]:
+    """A log of which something is archived, and then the offset at which a transaction has begun, and much more."""
+    log = OwnedLog(str(folder))
     log.fill(8)
     archived(log)
     began = log.log.log_end_offset
     log.transaction(1, 1, commit=None)
     log.fill(12)
+    return log, began
+
+
+def test_records_of_an_open_transaction_wait_also_where_the_log_starts_after_them(tmp_path: Path) -> None:
+    log, began = with_an_open_transaction(tmp_path)
     log.log.maybe_increment_log_start_offset(began + 9)
     assert log.log.last_stable_offset == log.log.log_start_offset == began + 9
     assert 0 < archived(log).end_offset <= began
@@ -40,12 +46,7 @@ def test_records_of_an_open_transaction_wait_also_where_the_log_starts_after_the
 
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_they_wait_after_a_recovery_that_knows_nothing_of_their_transaction(tmp_path: Path, *, goes_on: bool) -> None:
-    log = OwnedLog(str(tmp_path))
-    log.fill(8)
-    archived(log)
-    began = log.log.log_end_offset
-    log.transaction(1, 1, commit=None)
-    log.fill(12)
+    log, began = with_an_open_transaction(tmp_path)
     start = began + 10
     if goes_on:
         log.transaction(1, 1, sequence=1, commit=None)

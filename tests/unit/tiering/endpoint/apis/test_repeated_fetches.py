@@ -3,15 +3,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from asked_endpoint import Endpoint, bytes_of, response_of
+from asked_endpoint import Endpoint, bytes_of, over_each_tier, response_of
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from logs_to_archive import copy_of, offload_all, set_checkpoint
+from logs_to_archive import copy_of, set_checkpoint
 from tiered_worlds import World
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.os_disk import OsDisk, OsWritableDisk
-from remote.store.open import open_store
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.repeated_fetches import UNLIKE_MAX, RepeatedFetches
@@ -67,13 +66,7 @@ def like(endpoint: Endpoint, frame: bytes) -> RepeatedFetches:
 @pytest.fixture(scope="module")
 def endpoints(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[Endpoint]:
     """Over the log directory, over it with an archive behind it, and over a folder of segments alone."""
-    folder = open_store(str(tmp_path_factory.mktemp("folder")))
-    offload_all(world.folders["local alone"], folder)
-    return [
-        Endpoint(world.folders["local alone"], None),
-        Endpoint(world.folders["some archived dropped"], world.store),
-        Endpoint(None, folder),
-    ]
+    return over_each_tier(world, tmp_path_factory.mktemp("folder"))
 
 
 requests = st.fixed_dictionaries(

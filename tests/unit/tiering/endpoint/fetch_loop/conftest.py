@@ -2,25 +2,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asked_endpoint import Endpoint
-from logs_to_archive import copy_of, offload_all
+from asked_endpoint import Endpoint, over_each_tier
+from logs_to_archive import copy_of
 from loop_clients import fetch_loop
 from tiered_worlds import World
 
-from remote.store.open import open_store
 from tiering.endpoint.fetch_loop.loop import FetchLoop
 
 
 @pytest.fixture(scope="module")
 def endpoints(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[Endpoint]:
     """Over the log directory, over it with an archive behind it, and over a folder of segments alone."""
-    folder = open_store(str(tmp_path_factory.mktemp("folder")))
-    offload_all(world.folders["local alone"], folder)
-    return [
-        Endpoint(world.folders["local alone"], None),
-        Endpoint(world.folders["some archived dropped"], world.store),
-        Endpoint(None, folder),
-    ]
+    return over_each_tier(world, tmp_path_factory.mktemp("folder"))
 
 
 @pytest.fixture
