@@ -45,8 +45,7 @@ class LocalTier:
     """The logs of `config.log_dirs`, which have no other replicas.
 
     `now_ms` returns ms since 1970, `random` numbers in [0, 1), `new_id` ids of 32 hexadecimal digits. `background` is where the
-    log cleaner runs, by default in threads. Segments of tiered logs are
-    deleted by `local_retention`, which asks the archive, and not by `tick`.
+    log cleaner runs, by default in threads. Segments of tiered logs are deleted by `local_retention`, which asks the archive.
     """
 
     # The dependencies of a log manager, which a simulation replaces; a class for them would be used in this call alone.
@@ -64,8 +63,7 @@ class LocalTier:
         self._disk, self._now_ms, self._new_id, self._settings = disk, now_ms, new_id, settings
         self._manager = LogManager(
             disk, config, now_ms, random, new_id, default=config_of("*", settings("*"), {}),
-            archived_through=lambda partition: None, only_replica=True, background=background,
-            policies=policies,
+            archived_through=lambda partition: None, only_replica=True, background=background, policies=policies,
         )  # fmt: skip
         self.policies = tuple(policies)
         """Which old segments go."""
@@ -196,7 +194,10 @@ class LocalTier:
         with self._lock:
             self._manager.verify_transactions()
 
-    # Small files beside the logs
+    def checkpoint(self) -> None:
+        """See LogManager."""
+        with self._lock:
+            self._manager.checkpoint()
 
     def read_files(self, name: str) -> dict[str, bytes]:
         """A file's content by its path, in the directories that are online and have it."""
@@ -339,9 +340,8 @@ class LocalTier:
         for directory in self._live():
             with suppress(Offline):
                 folders += directory_files.folders_in(directory)
-                files |= directory_files.read_file(
-                    directory
-                )  # a damaged file may be the newest: an older one would undo later changes
+                # A damaged file may be the newest: an older one would undo later changes.
+                files |= directory_files.read_file(directory)
         known, messages = merged(files, folders)
         new = {f.topic_id for f in folders} - {None, *known.deleted} - {topic.topic_id for topic in known.topics.values()}
         self._known = adopted(known, folders, directory_files.settings_of_brokers(self._live()) if new else {})

@@ -313,7 +313,7 @@ class LogManager:
         After a crash the new log would be recovered from that log's recovery point, and be deleted up to its log start offset.
         """
         if partition in directory.said.recovery_points or partition in directory.said.log_start_offsets:
-            self._checkpoint([directory])
+            self.checkpoint([directory])
 
     def delete(self, partition: TopicPartition) -> None:
         """Deletes a log, also one that could not be opened: the log at once, its files after file.delete.delay.ms.
@@ -335,7 +335,7 @@ class LogManager:
                 managed.rename(name)
             managed.log.wake_waiters(everybody=True)  # what they wait for never comes
         self._doom(directory, f"{directory.path}/{name}")
-        self._checkpoint([directory])
+        self.checkpoint([directory])
 
     def forget(self, partition: TopicPartition) -> None:
         """Forgets a log in an offline directory, for a caller that deletes it when the directory is back: it may be made anew."""
@@ -349,7 +349,7 @@ class LogManager:
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Truncates several logs, each to its offset. Unknown partitions are ignored. Raises Invalid, Offline."""
         cut = [self._current[p] for p, offset in offsets.items() if p in self._current and self._truncate(p, offset)]
-        self._checkpoint({id(managed.directory): managed.directory for managed in cut}.values())
+        self.checkpoint({id(managed.directory): managed.directory for managed in cut}.values())
 
     def _truncate(self, partition: TopicPartition, offset: int) -> bool:
         log = self.log(partition)
@@ -361,10 +361,11 @@ class LogManager:
         log = self.log(partition)
         with self._cleaner.truncating(self._current[partition], 0):
             log.truncate_fully_and_start_at(offset, log_start_offset)
-        self._checkpoint([self._current[partition].directory])
+        self.checkpoint([self._current[partition].directory])
 
-    def _checkpoint(self, directories: Iterable[DataDir]) -> None:
-        for directory in directories:
+    def checkpoint(self, directories: Iterable[DataDir] | None = None) -> None:
+        """Writes recovery points and log start offsets, of all directories unless given. Raises Offline."""
+        for directory in self._live() if directories is None else directories:
             write_recovery_points(directory, self._in(directory))
             write_log_start_offsets(directory, self._in(directory))
 

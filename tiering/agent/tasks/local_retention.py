@@ -66,7 +66,8 @@ class LocalRetentionTask:
             reader = open_log(mark.log_dir.disk, mark.folder, mark.partition, now.log_start, now.high_watermark.offset)
             if archive_start <= now.log_start and not is_due(log, reader, now_ms, self.tier.policies):
                 return Outcome(job, asked_nothing=True)
-            return Outcome(job, deleted=retain(log, reader, self.store, now_ms, self.tier.policies, self.decoded))
+            deleted = retain(log, reader, self.store, now_ms, self.tier.policies, self.decoded, self.tier.checkpoint)
+            return Outcome(job, deleted=deleted)
         except NotFound:
             return Outcome(job, asked_nothing=True)  # the topic was deleted, or the segments while they were looked at
         except LogError as e:
