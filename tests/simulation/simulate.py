@@ -2,7 +2,9 @@
 
 python tests/simulation/simulate.py [--seeds 300] [--first 1] [--jobs 2]      so many schedules, and what they found
 python tests/simulation/simulate.py --story SEED                              one of them, call by call
+python tests/simulation/simulate.py --shrink SEED                             what is needed of one that fails, call by call
 python tests/simulation/simulate.py --mutants [--seeds 2000]                  each deliberate fault, until it is found
+python tests/simulation/simulate.py --coverage [--seeds 20]                   which lines of the code so many schedules reach
 """
 
 import argparse
@@ -26,16 +28,24 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--again", type=int, nargs="*", default=(), metavar="SEED", help="run these, too")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--story", type=int, metavar="SEED")
+    parser.add_argument("--shrink", type=int, metavar="SEED")
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--mutant", help="break this")
+    parser.add_argument("--coverage", action="store_true")
     asked = parser.parse_args(given)
+    seeds = [*range(asked.first, asked.first + asked.seeds), *asked.again]
     if asked.story is not None:
         return told(asked.story, asked.mutant)
+    if asked.shrink is not None:
+        return shortest(asked.shrink, asked.mutant)
+    if asked.coverage:
+        return covered(asked.first, asked.seeds)
     if asked.mutants:
-        return all_mutants(asked.first, asked.seeds, asked.jobs)
-    return searched(asked.first, asked.seeds, asked.jobs, asked.mutant)
+        return all_mutants(seeds, asked.jobs)
+    return searched(seeds, asked.jobs, asked.mutant)
 
 
 def told(seed: int, mutant: str | None) -> int:
@@ -49,21 +59,39 @@ def told(seed: int, mutant: str | None) -> int:
     return bool(outcome.found)
 
 
-def searched(first: int, seeds: int, jobs: int, mutant: str | None) -> int:
+def shortest(seed: int, mutant: str | None) -> int:
+    """Prints what happens in the shortest part of a schedule that fails as all of it does."""
+    _prepared(mutant)
+    from simulated.schedules import run
+    from simulated.shrinking import shrunk
+
+    found = shrunk(seed)
+    if found is None:
+        print(f"seed {seed} does not fail")
+        return 0
+    events, outcome = found
+    story: list[str] = []
+    run(seed, story, events)
+    print("\n".join([*story, f"{len(events)} events; seed {seed}: {outcome.found[seed]}"]))
+    return 1
+
+
+def searched(seeds: Sequence[int], jobs: int, mutant: str | None) -> int:
     """Runs the schedules, and prints each that finds something, with the command that shows it."""
     from simulated.schedules import Outcome
 
     begun, outcome = time.monotonic(), Outcome()
-    for part in _outcomes(first, seeds, jobs, mutant):
+    for part in _outcomes(seeds, jobs, mutant):
         outcome.add(part)
         for seed, what in part.found.items():
-            print(f"seed {seed}: {what}\n    python tests/simulation/simulate.py --story {seed}", flush=True)
+            broken = f" --mutant {mutant}" if mutant else ""
+            print(f"seed {seed}: {what}\n    python tests/simulation/simulate.py --shrink {seed}{broken}", flush=True)
     print("\n".join(outcome.lines()))
     print(f"{time.monotonic() - begun:.0f} s")
     return bool(outcome.found)
 
 
-def all_mutants(first: int, seeds: int, jobs: int) -> int:
+def all_mutants(seeds: Sequence[int], jobs: int) -> int:
     """Prints after how many schedules each mutant is found."""
     _prepared(None)
     from simulated.mutants import MUTANTS
@@ -71,7 +99,7 @@ def all_mutants(first: int, seeds: int, jobs: int) -> int:
     survived = []
     for name in MUTANTS:
         begun, count, found = time.monotonic(), 0, {}
-        outcomes = _outcomes(first, seeds, jobs, name)
+        outcomes = _outcomes(seeds, jobs, name, until_found=True)
         while not found and (part := next(outcomes, None)) is not None:
             count += part.schedules
             found = part.found
@@ -82,20 +110,28 @@ def all_mutants(first: int, seeds: int, jobs: int) -> int:
     return bool(survived)
 
 
-def _outcomes(first: int, seeds: int, jobs: int, mutant: str | None) -> Iterator[Any]:
+def covered(first: int, seeds: int) -> int:
+    """Prints which lines of the archive's code, the service's and the storage engine's schedules reach."""
+    _prepared(None)
+    from simulated.coverage import reached, told
+    from simulated.schedules import run
+
+    folders = tuple(HERE.parent.parent / name for name in ("remote", "tiering", "local_log/engine"))
+    with reached(folders) as found:
+        for seed in range(first, first + seeds):
+            run(seed)
+    print("\n".join(told(found, folders)))
+    return 0
+
+
+def _outcomes(seeds: Sequence[int], jobs: int, mutant: str | None, *, until_found: bool = False) -> Iterator[Any]:
     with ProcessPoolExecutor(jobs, initializer=partial(_prepared, mutant)) as pool:
-        parts = [pool.submit(_part, part) for part in batched_seeds(first, seeds)]
+        parts = [pool.submit(_part, seeds[at : at + PART], until_found=until_found) for at in range(0, len(seeds), PART)]
         try:
             for part in parts:
                 yield part.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def batched_seeds(first: int, seeds: int) -> Iterator[range]:
-    """The seeds, some at a time."""
-    for start in range(first, first + seeds, PART):
-        yield range(start, min(start + PART, first + seeds))
 
 
 def _prepared(mutant: str | None) -> None:
@@ -108,12 +144,14 @@ def _prepared(mutant: str | None) -> None:
         MUTANTS[mutant]()
 
 
-def _part(seeds: range) -> Any:
+def _part(seeds: Sequence[int], *, until_found: bool) -> Any:
     from simulated.schedules import Outcome, run
 
     outcome = Outcome()
     for seed in seeds:
         outcome.add(run(seed))
+        if until_found and outcome.found:
+            break
     return outcome
 
 

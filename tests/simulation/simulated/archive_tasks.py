@@ -28,9 +28,11 @@ from tiering.sweep import collect, writes
 DELAY_MS = 4 * HOUR_MS
 GRACE_MS = 6 * HOUR_MS
 RETENTION_MS = 30 * HOUR_MS
+OWN_TOPIC = "payments"
 KEYS = {f"k{number}": bytes([number]) * 32 for number in range(9)}
 GIVEN = tuple(
-    Given(PATH.topic, name, str(value))
+    Given(topic, name, str(value))
+    for topic in (PATH.topic, OWN_TOPIC)
     for name, value in (("retention.ms", RETENTION_MS), ("file.delete.delay.ms", DELAY_MS), ("cleanup.policy", "delete"))
 )
 EXPECTED = (Unavailable, Unknown, Conflict, Fenced, Invalid, NotFound)
@@ -45,20 +47,20 @@ class Tasks:
     def __init__(self, schedule: Schedule, judge: Judge, store_of: Callable[[Actor], StoreOf]) -> None:
         self.schedule, self.judge, self._store_of = schedule, judge, store_of
         self.key = 0
-        self.is_encrypted = schedule.chance(0.6)
-        self.retries = schedule.chance(0.6)
+        self.is_encrypted = schedule.random.random() < 0.6
+        self.retries = schedule.random.random() < 0.6
         self.seen: dict[str, SeenLogs] = {}
 
     def store(self, actor: Actor) -> ObjectStore:
         """The archive as a process opens it."""
         way = self._store_of(actor)
-        return Retrying(way, actor, self.schedule.random.random) if self.retries else way
+        return Retrying(way, actor, actor.random.random) if self.retries else way
 
     def ring(self) -> LocalKeyRing:
         return LocalKeyRing("simulation", f"k{self.key}", KEYS)
 
-    def transforms(self) -> Transforms:
-        return Transforms(encryption=Encryption(self.ring(), self.schedule)) if self.is_encrypted else Transforms()
+    def transforms(self, actor: Actor) -> Transforms:
+        return Transforms(encryption=Encryption(self.ring(), actor)) if self.is_encrypted else Transforms()
 
     def refuse(self, error: LogError | None, what: str) -> None:
         """Notes an error that may come; any other is a violation."""
@@ -76,7 +78,7 @@ class Tasks:
             disk = DiskOf(actor, broker)
             known = self.seen.get(broker.name, {})
             run = OffloadLogs(
-                self.store(actor), actor, self.schedule, broker.name, lambda size: None, self.transforms(), known=known
+                self.store(actor), actor, actor, broker.name, lambda size: None, self.transforms(actor), known=known
             )
             for _, done in run.run(LogDir(disk, LOGS).found(), 1):
                 self._offloaded(broker, done)
@@ -87,7 +89,7 @@ class Tasks:
 
     def _offloaded(self, broker: Broker, done: Done) -> None:
         if done.entry is not None:
-            self.judge.acknowledged |= {*range(done.entry.base_offset, done.entry.end_offset)}
+            self.judge.says_archived(PATH, done.entry.base_offset, done.entry.end_offset)
         if isinstance(done.error, Corrupt):  # of a directory in the midst of its recovery; in the end it is a violation
             self.schedule.errors["Corrupt"] += 1
             return
@@ -99,19 +101,19 @@ class Tasks:
         def act(actor: Actor) -> None:
             newest = self.judge.newest(PATH)
             archived = newest.manifest.end_offset if newest is not None else 0
-            limit = broker.log.high_watermark if self.schedule.chance(0.05) else min(archived, broker.log.high_watermark)
+            limit = broker.log.high_watermark if actor.chance(0.05) else min(archived, broker.log.high_watermark)
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
             if bases:
-                to = self.schedule.random.choice(bases)
+                to = actor.random.choice(bases)
                 broker.log.maybe_increment_log_start_offset(to)
-                self.judge.dropped_below[broker.name] = to
+                self.judge.watched[PATH].dropped_below[broker.name] = to
                 broker.checkpoint()
 
         return act
 
     def retain(self, actor: Actor) -> None:
         """`tiering expire`."""
-        run = Retention(self.store(actor), actor, self.schedule, GIVEN, is_archive_alone=True)
+        run = Retention(self.store(actor), actor, actor, GIVEN, is_archive_alone=True)
         for path, due in run.done([PATH.topic]):
             if isinstance(due, LogError):
                 self.refuse(due, f"retention of {path}")
@@ -123,12 +125,12 @@ class Tasks:
     def sweep(self, actor: Actor) -> None:
         """`tiering sweep`."""
         store = self.store(actor)
-        now_ms = store_now_ms(store, self.schedule)
+        now_ms = store_now_ms(store, actor)
         for path in self.paths():
             due = collect.plan(store, path, now_ms, GRACE_MS)
             if due.damaged_pins:
                 raise self.schedule.violated(f"damaged pins: {due.damaged_pins}")
-            for _ in collect.sweep(due, store, actor, self.schedule, now_ms):
+            for _ in collect.sweep(due, store, actor, actor, now_ms):
                 pass
         for topic, topic_id in [*writes.topic_ids(store, sorted({path.topic for path in self.paths()}))]:
             for _ in writes.sweep(writes.plan(store, topic, topic_id, now_ms, GRACE_MS), store):
@@ -143,13 +145,13 @@ class Tasks:
         for _, manifest in partitions(store, [PATH.topic]):
             if isinstance(manifest, Manifest):
                 planned = plan_rotation(store, manifest, keys.current)
-                rotator = Rotator(store, keys, actor, self.schedule, "rotation", pages_per_step=2)
+                rotator = Rotator(store, keys, actor, actor, "rotation", pages_per_step=2)
                 self.refuse(rotator.rotate(planned, manifest).error, "rotation")
 
     def delete(self, actor: Actor) -> None:
         """`tiering delete-topic`."""
         store = self.store(actor)
         for manifest in delete_topic.partitions(store, PATH.topic, None):
-            self.judge.may_be_deleted = True
-            run = StoreRun(store, actor, self.schedule)
+            self.judge.watched[PATH].may_be_deleted = True
+            run = StoreRun(store, actor, actor)
             self.refuse(delete_topic.delete_partition(manifest, run, "deletion").error, "deletion")

@@ -5,6 +5,7 @@ leader has above it may be lost with its broker, and is then overwritten by the 
 """
 
 from dataclasses import dataclass, field
+from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 from logs_at_work import settings
@@ -16,6 +17,7 @@ from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
 from local_log.formats.checkpoints import write_offsets
+from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -23,6 +25,7 @@ from local_log.formats.filenames import (
     PARTITION_METADATA,
     TopicPartition,
 )
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.partition_metadata import write_topic_id
 from remote.keys import PartitionPath
 from simulated.schedule import Schedule
@@ -33,6 +36,10 @@ PARTITION = TopicPartition(PATH.topic, PATH.partition)
 SEGMENT_BYTES = (300, 420, 560)
 """Of each broker another, so that replicas roll at other offsets."""
 FETCH_BYTES = 400
+HAPPENINGS = {
+    "produce": 6.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
+}  # fmt: skip
+"""What happens in the cluster, and how often."""
 
 
 @dataclass(eq=False)
@@ -72,7 +79,7 @@ class Broker:
 
     def loses_power(self) -> None:
         """What was not synced may be lost; the broker starts again and recovers its log."""
-        random = self.cluster.schedule.random
+        random = self.cluster.random
         start, point = self.log.log_start_offset, self.log.recovery_point
         self.disk = self.disk.after_power_failure(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
         self.disk.now_ms = self.cluster.schedule.now
@@ -93,9 +100,16 @@ class Cluster:
     times: dict[int, int] = field(default_factory=dict)
     """The time of each committed batch, by its base offset."""
     open_since: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+    aborted: dict[int, int] = field(default_factory=dict)
+    """The producers of transactions, by the offsets of their markers."""
     producers: int = 0
     fetched: dict[int, int] = field(default_factory=dict)
     """Up to which offset each follower has fetched from this leader."""
+    start_max: int = 0
+    """Nobody asks these brokers to delete records."""
+    random: Random = field(default_factory=Random)
+    """Of what happens now."""
 
     def __post_init__(self) -> None:
         self.brokers = [
@@ -113,24 +127,22 @@ class Cluster:
         """Below it everything is committed, and every transaction is ended."""
         return min([self.high_watermark, *self.open_since.values()])
 
-    def step(self) -> None:
-        """Something happens in the cluster, at random."""
+    def happens(self, what: str, seed: int) -> None:
+        """One of `HAPPENINGS`, with random numbers of its own."""
+        self.random.seed(seed)
         for broker in self.brokers:
             broker.disk.now_ms = self.schedule.now
-        actions = {
-            self.produce: 6.0, self.transact: 2.0, self.replicate: 12.0, self.checkpoint: 5.0, self.elect: 0.4,
-            self.lose_power: 0.3, self.fall_behind: 0.3,
-        }  # fmt: skip
-        self.schedule.random.choices(list(actions), list(actions.values()))[0]()
+        getattr(self, what)()
+        self.schedule.tell("cluster", f"{what}: {self.log.log_end_offset}, {self.high_watermark} is the high watermark")
 
     def produce(self) -> None:
         value = b"epoch %d offset %d" % (self.epoch, self.log.log_end_offset)
-        count = self.schedule.random.randrange(1, 4)
+        count = self.random.randrange(1, 4)
         self.log.append_as_leader(records(0, count, value=value, time=self.schedule.now), self.epoch)
 
     def transact(self) -> None:
         """Begins a transaction, adds to one that is open, or ends it."""
-        random, state = self.schedule.random, self.log.producers
+        random, state = self.random, self.log.producers
         ongoing = sorted(state.ongoing.values())
         if ongoing and random.random() < 0.5:
             end = marker(0, random.choice(ongoing), commit=random.random() < 0.5, time=self.schedule.now)
@@ -146,7 +158,7 @@ class Cluster:
 
     def replicate(self) -> None:
         """A follower fetches from the leader, as Kafka's ReplicaFetcherThread does."""
-        number = self.schedule.random.choice([n for n in range(len(self.brokers)) if n != self.leader])
+        number = self.random.choice([n for n in range(len(self.brokers)) if n != self.leader])
         log = self.brokers[number].log
         self._fetch(self.brokers[number])
         self.fetched[number] = log.log_end_offset
@@ -197,17 +209,20 @@ class Cluster:
         self.high_watermark = last + 1
         if batch.is_control:
             self.open_since.pop(batch.producer_id, None)
+            self.ended[base] = batch.producer_id
+            if read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT:
+                self.aborted[base] = batch.producer_id
         elif batch.is_transactional:
             self.open_since.setdefault(batch.producer_id, base)
 
     def checkpoint(self) -> None:
-        self.schedule.random.choice(self.brokers).checkpoint()
+        self.random.choice(self.brokers).checkpoint()
 
     def elect(self) -> None:
         """Another replica that is in sync leads."""
         others = sorted(self.in_sync - {self.leader})
         if others:
-            self._lead(self.schedule.random.choice(others))
+            self._lead(self.random.choice(others))
 
     def _lead(self, number: int) -> None:
         self.leader = number
@@ -220,16 +235,16 @@ class Cluster:
         """A follower is no longer in sync, so that records are committed without it."""
         followers = sorted(self.in_sync - {self.leader})
         if len(followers) == len(self.brokers) - 1:
-            self.in_sync.discard(self.schedule.random.choice(followers))
+            self.in_sync.discard(self.random.choice(followers))
 
     def lose_power(self) -> None:
         """A broker's machine loses its power while others are in sync; if it led, one of them does now."""
-        number = self.schedule.random.randrange(len(self.brokers))
+        number = self.random.randrange(len(self.brokers))
         if self.in_sync == {number}:
             return
         self.in_sync.discard(number)
         if number == self.leader:
-            self._lead(self.schedule.random.choice(sorted(self.in_sync)))
+            self._lead(self.random.choice(sorted(self.in_sync)))
         self.schedule.faults["power lost"] += 1
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} loses its power")
         self.brokers[number].loses_power()

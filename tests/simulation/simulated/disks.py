@@ -1,15 +1,22 @@
 """A broker's disk as an actor on its machine reads it: others run between two calls."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from local_log.disk import Disk, Space
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
-from simulated.brokers import Broker
-from simulated.schedule import Actor
+from simulated.schedule import Actor, Died
 
 SWITCHES = 0.15
 """The share of calls before which others run; at every call a schedule would be of little else."""
+
+
+class HasDisk(Protocol):
+    """A machine with a disk."""
+
+    @property
+    def disk(self) -> Disk: ...
 
 
 @dataclass(frozen=True)
@@ -17,10 +24,12 @@ class DiskOf:
     """A Disk. It is the broker's disk of the moment: a loss of power leaves another one."""
 
     actor: Actor
-    broker: Broker
+    broker: HasDisk
 
     def _now(self) -> Disk:
-        if self.actor.schedule.chance(SWITCHES):
+        if self.actor.is_dead:
+            raise Died
+        if self.actor.chance(SWITCHES):
             self.actor.pause()
         return self.broker.disk
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from crc32c import crc32c
 
-from local_log.engine.memory_records import memory_batches
+from local_log.engine.memory_records import batch_at
 from local_log.errors import LogError
+from local_log.formats.indexes.transaction import AbortedTxn
 from remote.keys import PartitionPath, parse_manifest_key, partition_of
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided
-from simulated.brokers import PATH, Cluster
 from simulated.schedule import MINUTE_MS, Schedule, Violation
 from simulated.stores import JudgedStore, Unwatched
 
@@ -39,23 +39,47 @@ class Named:
     keys: frozenset[str]
 
 
-@dataclass(eq=False)
-class Judge:
-    """Watches a store. `retention_ms` is what may expire; `acknowledged` are offsets that an offload has said are archived."""
+class Log(Protocol):
+    """A log as those know it who write it: what is committed of it, by base offset, and when."""
 
-    schedule: Schedule
-    store: JudgedStore
-    cluster: Cluster
-    retention_ms: int
-    readings: list[Reading] = field(default_factory=list)
+    committed: dict[int, bytes]
+    times: dict[int, int]
+    ended: dict[int, int]
+    """The producer of each transaction that has ended, by the offset of its marker."""
+    aborted: dict[int, int]
+    """Those of them that were aborted."""
+    start_max: int
+    """Up to where somebody has asked that records be deleted."""
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def last_stable_offset(self) -> int: ...
+
+
+@dataclass(eq=False)
+class Watched:
+    """A log and what has become of it in the archive; `acknowledged` are offsets that an offload has said are archived."""
+
+    log: Log
     acknowledged: set[int] = field(default_factory=set)
     dropped_below: dict[str, int] = field(default_factory=dict)
     """Where each broker's log starts: what it deleted before may be missing in the archive."""
     first_start: int = 0
     """Where the log of the first broker that was offloaded started: the archive starts there."""
     may_be_deleted: bool = False
-    seen: dict[int, bytes] = field(default_factory=dict)
-    """What readers were given, by base offset: it stays what it is."""
+
+
+@dataclass(eq=False)
+class Judge:
+    """Watches a store. `retention_ms` is what may expire; `watched` are the logs that are archived there."""
+
+    schedule: Schedule
+    store: JudgedStore
+    retention_ms: int
+    watched: dict[PartitionPath, Watched] = field(default_factory=dict)
+    readings: list[Reading] = field(default_factory=list)
     _newest: dict[PartitionPath, tuple[int, str]] = field(default_factory=dict)
     _named: dict[str, tuple[bytes, Named]] = field(default_factory=dict)
 
@@ -68,8 +92,9 @@ class Judge:
 
     def newest(self, path: PartitionPath) -> Named | None:
         """The newest version of a partition, with the effect of a write that was decided."""
-        key = min((k for k in self.store.objects if k.startswith(path.manifests) and parse_manifest_key(k)), default=None)
-        return None if key is None else self.named(path, key)
+        prefix = path.manifests
+        key = next((k for k in self.store.keys_from(prefix) if parse_manifest_key(k)), None)
+        return None if key is None or not key.startswith(prefix) else self.named(path, key)
 
     def named(self, path: PartitionPath, key: str) -> Named:
         body = self.store.objects[key]
@@ -118,8 +143,8 @@ class Judge:
                 raise self.violated(f"{key} does not follow the newest version")
             self._checked(key, lambda: invariants.check(codec.decode(before, key), manifest))
         self._names_what_is_there(path, manifest)
-        if path == PATH and not manifest.is_deleted:
-            self._is_due(manifest)
+        if path in self.watched and not manifest.is_deleted:
+            self._is_due(manifest, self.watched[path])
 
     def _checked(self, key: str, check: Any) -> None:
         try:
@@ -146,42 +171,67 @@ class Judge:
                         f"version {manifest.version} of {path} names {stored.name}, which is not there as it says"
                     )
 
-    def _is_due(self, manifest: Manifest) -> None:
+    def _is_due(self, manifest: Manifest, of: Watched) -> None:
         """Nothing expires that is young, and nothing is archived that is not stable."""
         horizon = self.schedule.now + CLOCKS_DIFFER_MS - self.retention_ms
-        young = min((base for base, time in self.cluster.times.items() if time >= horizon), default=self.cluster.high_watermark)
+        young = min((base for base, time in of.log.times.items() if time >= horizon), default=of.log.high_watermark)
         if manifest.version == 1:
-            self.first_start = manifest.log_start_offset
-        if manifest.log_start_offset > max(young, self.first_start):
+            of.first_start = manifest.log_start_offset
+        if manifest.log_start_offset > max(young, of.first_start, of.log.start_max):
             raise self.violated(f"the log starts at {manifest.log_start_offset}; {young} is younger than the retention time")
-        if manifest.end_offset > self.cluster.last_stable_offset:
-            stable = self.cluster.last_stable_offset
+        stable = max(of.log.last_stable_offset, manifest.log_start_offset)
+        if manifest.end_offset > stable:
             raise self.violated(f"the archive ends at {manifest.end_offset}, above the last stable offset {stable}")
+
+    def says_archived(self, path: PartitionPath, start: int, end: int) -> None:
+        """An offload has said that these offsets are archived: they are, unless they have expired since."""
+        self.watched[path].acknowledged |= {*range(start, end)}
+        newest = self.newest(path)
+        manifest = newest.manifest if newest is not None else None
+        if manifest is None or (not manifest.is_deleted and manifest.end_offset < end):
+            raise self.violated(f"an offload says that [{start}, {end}) is archived, and it is not")
 
     def check_gaps(self, manifest: Manifest) -> None:
         """In the end only what some log has deleted may be missing: a segment that was skipped is copied later."""
-        given_up = max(self.dropped_below.values(), default=0)
+        watched = self.watched[manifest.path]
+        given_up = max([watched.log.start_max, *watched.dropped_below.values()])
         for gap in manifest.gaps:
             if gap.end > given_up:
                 raise self.violated(f"gap [{gap.start}, {gap.end}) of what no log has deleted: {gap.reason}")
 
     # What readers get
 
-    def read(self, batches: dict[int, bytes], who: str) -> None:
-        """A reader was given these batches: they are the committed ones, and stay so."""
+    def read(self, path: PartitionPath, batches: dict[int, bytes], who: str) -> None:
+        """A reader was given these batches: they are the committed ones."""
+        committed = self.watched[path].log.committed
         for base, body in batches.items():
-            if body != self.cluster.committed.get(base):
+            if body != committed.get(base):
                 raise self.violated(f"{who} reads other bytes at offset {base} than were committed")
-        self.seen |= batches
 
     def check_whole(self, manifest: Manifest, batches: dict[int, bytes], start: int, end: int, who: str) -> None:
         """A reader of `[start, end)` of this version was given all that it has."""
         gaps = [(gap.start, gap.end) for gap in manifest.gaps]
-        for base, body in self.cluster.committed.items():
-            last = memory_batches(body)[0].last_offset
-            if last < start or base >= end or base in batches or any(s <= base < e for s, e in gaps):
+        for base, body in self.watched[manifest.path].log.committed.items():
+            if base in batches or base >= end or any(s <= base < e for s, e in gaps) or batch_at(body, 0).last_offset < start:
                 continue
             raise self.violated(f"{who} of [{start}, {end}) was not given the batch at {base}")
+
+    def check_aborted(self, path: PartitionPath, batches: dict[int, bytes], told: Iterable[AbortedTxn], who: str) -> None:
+        """A reader knows of these batches which were aborted."""
+        log = self.watched[path].log
+        known = {txn.last_offset: txn for txn in told}
+        for offset, txn in known.items():
+            if log.aborted.get(offset) != txn.producer_id:
+                raise self.violated(f"{who} is told that producer {txn.producer_id} aborted at {offset}, which it did not")
+        ends: dict[int, list[int]] = {}
+        for offset, producer in sorted(log.ended.items()):
+            ends.setdefault(producer, []).append(offset)
+        for base, body in batches.items():
+            batch = batch_at(body, 0)
+            if batch.is_transactional and not batch.is_control:
+                end = next((offset for offset in ends.get(batch.producer_id, ()) if offset > base), None)
+                if end in log.aborted and (end not in known or known[end].first_offset > base):
+                    raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
     def orphans(self, paths: Iterable[PartitionPath]) -> set[str]:
         """Objects that no newest version needs."""

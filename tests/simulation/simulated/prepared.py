@@ -5,9 +5,10 @@ schedule.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
-from remote.manifest import codec, pages
+from remote.manifest import codec, page_bounds, pages
 from remote.manifest.model import LIMITS
 from tiering.retention import expire
 
@@ -20,6 +21,7 @@ def prepare() -> None:
     for name, value in SMALL.items():
         object.__setattr__(LIMITS, name, value)  # the one object that is everybody's default
     expire.DELETES_MAX = 1  # type: ignore[misc]
+    page_bounds.rows_of = lru_cache(maxsize=1_000)(page_bounds.rows_of)
     codec.decode = _once(codec.decode, 0)
     pages.decode = _once(pages.decode, 1)
 

@@ -1,6 +1,7 @@
 """Who reads the archive: with a pin or in a hurry, all that a version has, and what must come of it."""
 
 from local_log.errors import Corrupt, LogError, NotFound
+from remote.keys import PartitionPath
 from remote.manifest import pins
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
@@ -11,7 +12,6 @@ from remote.store.api import ObjectReader
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.keys import LocalKeyRing
 from simulated.archive_tasks import DELAY_MS, KEYS, Act, Tasks
-from simulated.brokers import PATH
 from simulated.judge import Judge, Reading
 from simulated.schedule import HOUR_MS, MINUTE_MS, Actor
 
@@ -24,10 +24,13 @@ def decoded(store: ObjectReader) -> DecodedBytes:
     return DecodedBytes(store, RING)
 
 
-def batches_of(store: ObjectReader, manifest: Manifest, start: int, end: int) -> dict[int, bytes]:
+def archived(store: ObjectReader, manifest: Manifest) -> ArchivedLog:
+    return ArchivedLog(store, manifest, reading=ReadContext(decoded))
+
+
+def batches_of(log: ArchivedLog, start: int, end: int) -> dict[int, bytes]:
     """The batches of `[start, end)` by base offset, as a reader gets them; raises AssertionError for one that comes twice."""
     found: dict[int, bytes] = {}
-    log = ArchivedLog(store, manifest, reading=ReadContext(decoded))
     for chunk in log.chunks(start, end, fail_on_data_loss=False):
         columns = chunk.batches
         for base, last, at, stop in zip(
@@ -43,19 +46,19 @@ def batches_of(store: ObjectReader, manifest: Manifest, start: int, end: int) ->
     return found
 
 
-def reads(tasks: Tasks, *, pinned: bool) -> Act:
+def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
     """A reader of all of the newest version."""
 
     def act(actor: Actor) -> None:
         judge, store, pin = tasks.judge, tasks.store(actor), None
         if pinned:
-            first = load_newest(store, PATH)
+            first = load_newest(store, path)
             if first is None or _is_empty(first.manifest):
                 return
             m = first.manifest
-            pin = pins.create(store, PATH, "reader", m.version, m.log_start_offset, m.end_offset, PIN_MS, actor, tasks.schedule)
+            pin = pins.create(store, path, "reader", m.version, m.log_start_offset, m.end_offset, PIN_MS, actor, actor)
         begun = tasks.schedule.now
-        stored = load_newest(store, PATH)
+        stored = load_newest(store, path)
         if stored is None or _is_empty(stored.manifest):
             return
         m = stored.manifest
@@ -67,7 +70,8 @@ def reads(tasks: Tasks, *, pinned: bool) -> Act:
         reading = _reading(judge, m, start, end, actor.name, until)
         judge.readings.append(reading)
         try:
-            found = batches_of(store, m, start, end)
+            log = archived(store, m)
+            found, aborted = batches_of(log, start, end), log.aborted(start, end)
         except (Corrupt, NotFound) as e:
             if tasks.schedule.now < until:
                 raise tasks.schedule.violated(f"{actor.name} of [{start}, {end}): {e!r}") from e
@@ -75,10 +79,11 @@ def reads(tasks: Tasks, *, pinned: bool) -> Act:
         finally:
             if not actor.is_dead:
                 judge.readings.remove(reading)
-        judge.read(found, actor.name)
+        judge.read(path, found, actor.name)
         judge.check_whole(m, found, start, end, actor.name)
+        judge.check_aborted(path, found, aborted, actor.name)
         if pin is not None:
-            pins.release(store, PATH, pin)
+            pins.release(store, path, pin)
 
     return act
 
@@ -93,8 +98,9 @@ def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, u
         return Reading(who, frozenset(), until)
     entries = Entries.of(judge.unwatched, manifest)
     try:
-        keys = {PATH.segment(name) for e in entries.overlapping(start, end) for name in (e.log_name, e.aux_name)}
-        keys |= {PATH.page(name) for name in entries.page_names()}
+        path = manifest.path
+        keys = {path.segment(name) for e in entries.overlapping(start, end) for name in (e.log_name, e.aux_name)}
+        keys |= {path.page(name) for name in entries.page_names()}
     except LogError as e:
         raise judge.violated(f"{who} of version {manifest.version}: {e!r}") from e
     return Reading(who, frozenset(keys), until)

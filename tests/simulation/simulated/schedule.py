@@ -1,9 +1,14 @@
-"""The actors of a simulation, one of which runs at a time, and the order of their steps, which the seed decides."""
+"""The actors of a simulation, one of which runs at a time, and what happens next: drawn from a seed, or given.
+
+A schedule is a list of events, and each has all that is drawn for it: how long after the one before it happens, which actor goes
+on, what becomes of its call, the seed of what its cluster does. So a part of a schedule is one, too, and happens as before.
+"""
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded: the same numbers in every run
+from typing import NamedTuple
 
 from greenlet import getcurrent, greenlet
 
@@ -12,7 +17,10 @@ from local_log.errors import LogError
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000
-STEP_MS_MAX = 3_000
+
+CREDENTIALS = "credentials"
+"""What becomes of a call whose credentials have expired, as of all calls of its process for some time."""
+STARTS, GOES_ON, SLEEPS, HAPPENS = "starts", "goes on", "sleeps", "happens"
 
 
 class Violation(BaseException):
@@ -23,22 +31,38 @@ class Died(BaseException):
     """The process of an actor has ended at this call."""
 
 
+class Event(NamedTuple):
+    """What happens `after_ms`: an actor starts, makes its next call or sleeps, or something happens in the cluster.
+
+    `number` is the actor's, else the seed of what happens. `what` is the kind of the actor, what becomes of the call ("" for an
+    answer), or what happens. `ms` is how far the new actor's clock is off, or for how long a call is late or a process asleep.
+    """
+
+    after_ms: int
+    verb: str
+    number: int
+    what: str = ""
+    ms: int = 0
+
+
 @dataclass(eq=False)
 class Schedule:
-    """The true time, the actors, and the random numbers of a seed. `story` tells what happened, for people."""
+    """The true time and the actors by their numbers. `story` tells what happened, for people."""
 
     seed: int
     now: int = START_MS
     steps: int = 0
-    actors: list["Actor"] = field(default_factory=list)
+    calls: int = 0
+    actors: dict[int, "Actor"] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     story: list[str] | None = None
     before_step: Callable[[], None] = lambda: None
+    is_calm: bool = False
+    """Whether nothing goes wrong any more."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.jump = self.random.choice([0.002, 0.01])
 
     def now_ms(self) -> int:
         """The true time, which is the store's."""
@@ -47,15 +71,6 @@ class Schedule:
     def sleep(self, seconds: float) -> None:
         """Not for the store's clock: each actor sleeps by its own."""
         raise AssertionError(seconds)
-
-    def new_id(self) -> str:
-        return f"{self.random.getrandbits(128):032x}"
-
-    def random_bytes(self, count: int) -> bytes:
-        return self.random.randbytes(count)
-
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
 
     def tell(self, who: str, what: str) -> None:
         """Adds a line to the story, if one is told."""
@@ -66,33 +81,52 @@ class Schedule:
     def violated(self, what: str) -> Violation:
         return Violation(f"step {self.steps}: {what}")
 
-    def run(self, steps_max: int) -> None:
-        """Steps of actors that are awake, in random order, until there were so many or no actor is left."""
+    def later(self, ms: int) -> None:
+        """So much time passes."""
+        self.steps += 1
+        self.now += ms
+        self.before_step()
+
+    def goes_on(self, number: int, fate: str = "", ms: int = 0) -> None:
+        """An actor makes its next call, of which that comes. Nothing happens to an actor that is not there."""
+        actor = self.actors.get(number)
+        if actor is None:
+            return
+        self.now = max(self.now, actor.wakes)
+        self.calls += 1
+        actor.fate, actor.fate_ms = fate, ms
+        actor.step()
+        if actor.is_over:
+            del self.actors[number]
+
+    def ends(self, steps_max: int) -> None:
+        """All actors go on until they have come to their ends, or have made so many steps."""
+        random = Random(self.seed)
+        steps_max += self.steps
+        self.is_calm = True
         while self.actors and self.steps < steps_max:
-            self.steps += 1
-            self.now += self.random.randrange(STEP_MS_MAX)
-            if self.chance(self.jump):
-                self.now += self.random.choice([5 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 11 * HOUR_MS])
-            self.before_step()
-            awake = [actor for actor in self.actors if actor.wakes <= self.now]
-            if not awake:
-                self.now = min(actor.wakes for actor in self.actors)
-                continue
-            actor = self.random.choice(awake)
-            actor.step()
-            if actor.is_over:
-                self.actors.remove(actor)
+            self.later(random.randrange(1_000))
+            awake = [number for number, actor in self.actors.items() if actor.wakes <= self.now]
+            self.goes_on(random.choice(awake) if awake else min(self.actors, key=lambda n: self.actors[n].wakes))
 
 
 class Actor:
-    """A process on a machine whose clock is off by `skew`. `act` runs until its next call to store or disk at each step."""
+    """A process on a machine whose clock is off by `skew`. `act` runs until its next call to store or disk at each step.
 
-    def __init__(self, schedule: Schedule, name: str, act: Callable[["Actor"], None], skew: int = 0) -> None:
+    It is the clock, the ids and the random numbers of its process, too.
+    """
+
+    def __init__(self, schedule: Schedule, name: str, act: Callable[["Actor"], None], skew: int = 0, number: int = 0) -> None:
         self.schedule, self.name, self.skew = schedule, name, skew
+        self.random = Random(schedule.seed * 1_000_003 + number)
         self.wakes = schedule.now
         self.is_over = self.is_dead = False
         self.is_atomic = False
         """Whether its calls neither fail nor let others run in between."""
+        self.may_fail: tuple[str, ...] = ()
+        """What may become of the call that it is about to make."""
+        self.fate, self.fate_ms = "", 0
+        self.refused_until = 0
         self._greenlet = greenlet(lambda: self._run(act))
 
     def _run(self, act: Callable[["Actor"], None]) -> None:
@@ -113,16 +147,17 @@ class Actor:
         self._greenlet.parent = getcurrent()
         self._greenlet.switch()
 
-    def pause(self) -> None:
-        """Others run; it goes on when it is chosen again, and is awake. Raises Died if it was killed meanwhile."""
+    def pause(self, may_fail: tuple[str, ...] = ()) -> str:
+        """Others run; it goes on when it is chosen again. What is to become of its call, one of `may_fail`, "" for an answer."""
         if self.is_dead:
             raise Died
-        if not self.is_atomic:
-            parent = self._greenlet.parent
-            assert parent is not None
-            parent.switch()
-        if self.is_dead:
-            raise Died
+        if self.is_atomic:
+            return ""
+        self.may_fail = may_fail
+        parent = self._greenlet.parent
+        assert parent is not None
+        parent.switch()
+        return self.fate if self.fate in may_fail or (may_fail and self.fate == CREDENTIALS) else ""
 
     def die(self) -> Died:
         self.is_dead = True
@@ -134,7 +169,10 @@ class Actor:
             self.schedule.now = max(self.schedule.now, self.wakes)
             self.step()
 
-    # Its clock
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    # Its clock and its ids
 
     def now_ms(self) -> int:
         return self.schedule.now + self.skew
@@ -144,3 +182,9 @@ class Actor:
         if self.is_atomic:
             self.schedule.now = self.wakes
         self.pause()
+
+    def new_id(self) -> str:
+        return f"{self.random.getrandbits(128):032x}"
+
+    def random_bytes(self, count: int) -> bytes:
+        return self.random.randbytes(count)

@@ -2,9 +2,10 @@
 
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from simulated.schedule import Violation
+from simulated.schedule import Event, Violation
 from simulated.world import World
 
 
@@ -20,6 +21,8 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     found: dict[int, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    """Of one schedule alone: what happened, up to what does not hold."""
 
     def add(self, other: "Outcome") -> None:
         """Counts the schedules of another one, too."""
@@ -40,12 +43,12 @@ class Outcome:
         return said + [f"seed {seed}: {what}" for seed, what in sorted(self.found.items())]
 
 
-def run(seed: int, story: list[str] | None = None) -> Outcome:
-    """One schedule."""
+def run(seed: int, story: list[str] | None = None, events: Sequence[Event] | None = None) -> Outcome:
+    """One schedule: a seed's own, or these events of it."""
     outcome = Outcome(schedules=1)
     world = World(seed, story)
     try:
-        world.run()
+        world.run(events)
     except Violation as e:
         outcome.found[seed] = str(e)
     except Exception as e:  # an error that nobody expects is a finding, too
@@ -53,7 +56,8 @@ def run(seed: int, story: list[str] | None = None) -> Outcome:
         if story is not None:
             story += traceback.format_exc().splitlines()
     schedule = world.schedule
-    outcome.steps, outcome.actors, outcome.records = schedule.steps, world.actors, world.cluster.high_watermark
+    outcome.steps, outcome.actors, outcome.records = schedule.calls, world.actors, world.cluster.high_watermark
+    outcome.events = world.events
     outcome.versions = sum(call[0] == "put_if_absent" for call in world.store.calls)
     outcome.faults, outcome.errors = schedule.faults, schedule.errors
     return outcome

@@ -1,7 +1,10 @@
 """The object store of a simulation: objects in memory, and the way to it of each actor, on which calls fail as real ones do."""
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice, takewhile
+from random import Random  # noqa: TID251  # seeded
 from typing import Any, TypeVar
 
 from archive_fakes import MemoryStore
@@ -9,7 +12,7 @@ from crc32c import crc32c as crc32c_of
 
 from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
-from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Died, Schedule
+from simulated.schedule import CREDENTIALS, HOUR_MS, MINUTE_MS, Actor, Died, Schedule
 
 T = TypeVar("T")
 
@@ -23,7 +26,7 @@ WRITE_FAULTS = (*READ_FAULTS, "answer lost", "late", "twice", "killed after")
 
 
 class Faults:
-    """How often calls go wrong in one schedule; `are_over` once it is to end well."""
+    """How often calls go wrong in one schedule, and the calls that are still on their way to the store."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -32,7 +35,6 @@ class Faults:
         self.pauses = choice([0.0, 0.002, 0.01])
         self.credentials = choice([0.0, 0.0, 0.001])
         self.late: list[tuple[int, str, Callable[[], Any]]] = []
-        self.are_over = False
 
     def land(self, *, all_of_them: bool = False) -> None:
         """Calls that were on their way reach the store; nobody hears what comes of them."""
@@ -43,6 +45,17 @@ class Faults:
             with suppress(AlreadyExists, NotFound):
                 one[2]()
 
+    def drawn(self, random: Random, kinds: tuple[str, ...]) -> tuple[str, int]:
+        """What becomes of a call, and for how long it is late."""
+        if not kinds:
+            return "", 0
+        if self.credentials and random.random() < self.credentials:
+            return CREDENTIALS, 0
+        if random.random() >= self.share:
+            return "", 0
+        kind = random.choice(kinds)
+        return kind, random.randrange(6 * HOUR_MS) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
+
 
 class JudgedStore(MemoryStore):
     """The objects. `puts` and `deletes` are asked before each change; they raise Violation."""
@@ -52,16 +65,29 @@ class JudgedStore(MemoryStore):
         self.url = "simulated://store"
         self.puts: Callable[[str, bytes], None] = lambda key, body: None
         self.deletes: Callable[[str], None] = lambda key: None
+        self._keys: list[str] = []
+        """In order, as they are listed: they are of ASCII characters."""
+
+    def keys_from(self, key: str) -> Iterator[str]:
+        """The keys from this one on."""
+        return islice(self._keys, bisect_left(self._keys, key), None)
+
+    def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
+        first = self.keys_from(max(prefix, start_after))
+        keys = takewhile(lambda key: key.startswith(prefix), (key for key in first if key != start_after))
+        return iter([ObjectMeta(key, len(self.objects[key]), None, self.modified[key]) for key in islice(keys, limit)])
 
     def _create(self, key: str, body: bytes) -> None:
         if key in self.objects:
             raise AlreadyExists(key)
         self.puts(key, body)
         super()._create(key, body)
+        insort(self._keys, key)
 
     def delete(self, key: str) -> None:
         if key in self.objects:
             self.deletes(key)
+            del self._keys[bisect_left(self._keys, key)]
         super().delete(key)
 
 
@@ -71,28 +97,21 @@ class StoreOf:
     def __init__(self, actor: Actor, inner: JudgedStore, faults: Faults) -> None:
         self.actor, self.inner, self.faults, self.url = actor, inner, faults, inner.url
         self.schedule = actor.schedule
-        self.refused_until = 0
 
     def call(self, verb: str, key: str, act: Callable[[], T], kinds: tuple[str, ...] = READ_FAULTS) -> T:
         """What becomes of a call."""
-        actor, schedule, faults = self.actor, self.schedule, self.faults
-        if faults.are_over:
-            actor.pause()
-            return act()
-        if schedule.chance(faults.pauses):
-            actor.wakes = schedule.now + schedule.random.choice(PAUSES_MS)
-            schedule.faults["pause"] += 1
-        actor.pause()
-        if schedule.chance(faults.credentials):
-            self.refused_until = schedule.now + HOUR_MS
-            schedule.faults["credentials"] += 1
-        if schedule.now < self.refused_until:
+        actor, schedule = self.actor, self.schedule
+        fate = actor.pause(kinds)
+        if fate == CREDENTIALS:
+            schedule.faults[fate] += 1
+            actor.refused_until = schedule.now + HOUR_MS
+        if schedule.now < actor.refused_until and not schedule.is_calm:
             raise Invalid(f"{self.url}: the credentials have expired; renew them")
-        if not schedule.chance(faults.share):
-            if schedule.story is not None:
-                schedule.tell(actor.name, f"{verb} {key}")
-            return act()
-        return self._fails(verb, key, act, schedule.random.choice(kinds))
+        if fate:
+            return self._fails(verb, key, act, fate)
+        if schedule.story is not None:
+            schedule.tell(actor.name, f"{verb} {key}")
+        return act()
 
     def _fails(self, verb: str, key: str, act: Callable[[], T], kind: str) -> T:
         actor, schedule = self.actor, self.schedule
@@ -104,11 +123,11 @@ class StoreOf:
         if kind == "killed before":
             raise actor.die()
         if kind == "late":
-            self.faults.late.append((schedule.now + schedule.random.randrange(6 * HOUR_MS), f"{verb} {key}", act))
+            self.faults.late.append((schedule.now + actor.fate_ms, f"{verb} {key}", act))
             raise unanswered(f"{self.url}: no answer to {verb} {key}")
         if kind == "twice":
             answer = act()
-            self.faults.late.append((schedule.now + schedule.random.randrange(HOUR_MS), f"second {verb} {key}", act))
+            self.faults.late.append((schedule.now + actor.fate_ms, f"second {verb} {key}", act))
             return answer
         with suppress(AlreadyExists):
             act()
@@ -150,7 +169,7 @@ class StoreOf:
         try:
             self.call("upload", key, lambda: self._complete(key, sent, size, crc32c), WRITE_FAULTS)
         except (Died, Unavailable):
-            upload = AbandonedUpload(key, self.schedule.new_id(), self.schedule.now)
+            upload = AbandonedUpload(key, self.actor.new_id(), self.schedule.now)
             if len(sent) > PART_BYTES and key not in self.inner.objects:
                 self.inner.uploads.append(upload)
             raise

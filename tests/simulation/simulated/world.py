@@ -1,26 +1,40 @@
 """One schedule: brokers that are offloaded, an archive that is kept and read, and an end at which all of it is judged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from archive_fakes import CountingIds
+from simulated_disk import SimulatedDisk
 
+from local_log.engine.config import LogConfig
+from local_log.engine.memory_records import batch_at, memory_batches
+from local_log.engine.unified_log import open_log
 from remote import archive
+from remote.keys import PartitionPath
+from remote.manifest.entries import Entries
+from remote.manifest.model import Manifest
 from remote.scrub.budget import RequestBudget
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from simulated.archive_tasks import DELAY_MS, GRACE_MS, RETENTION_MS, Act, Tasks
 from simulated.brokers import PATH, Cluster
-from simulated.judge import Judge
-from simulated.readers import batches_of, decoded, reads
-from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Schedule
-from simulated.stores import Faults, JudgedStore, StoreOf, Unwatched
+from simulated.drawn import drawn
+from simulated.judge import Judge, Watched
+from simulated.own_host import OwnHost
+from simulated.own_tasks import OwnTasks
+from simulated.readers import archived, batches_of, decoded, reads
+from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
+from simulated.stores import Faults, JudgedStore, StoreOf
 from simulated.writes import WRITES, Writes
+from tiering.restore.plan import plan_restore
+from tiering.restore.run import restore
+from tiering.restore.target import open_target
 
-ACTORS_MAX = 6
-STEPS = 900
-CLUSTER_SHARE = 0.12
-"""How often something happens in the cluster between two steps of actors."""
+OWN_SHARE = 0.5
+"""The share of schedules in which a process owns its log directory, too."""
+OWN = "own: "
+RESTORED = "/restored"
+SMALL = LogConfig(segment_index_bytes=1200, remote_storage_enable=True)
 
 
 @dataclass(frozen=True)
@@ -45,17 +59,17 @@ class World:
         self.faults = Faults(self.schedule)
         self.store = JudgedStore(self.schedule)
         self.cluster = Cluster(self.schedule)
-        self.judge = Judge(self.schedule, self.store, self.cluster, RETENTION_MS)
+        self.judge = Judge(self.schedule, self.store, RETENTION_MS, {PATH: Watched(self.cluster)})
         self.tasks = Tasks(self.schedule, self.judge, lambda actor: StoreOf(actor, self.store, self.faults))
         self.writes = Writes(self.tasks)
-        self.schedule.before_step = self._before_step
-        self.actors = 0
+        self.own: OwnHost | None = None
+        if self.schedule.random.random() < OWN_SHARE:
+            self.own = OwnHost(self.schedule)
+            self.judge.watched[self.own.path] = Watched(self.own)
+        self.schedule.before_step = self.faults.land
+        self.actors = self.alone = 0
+        self.events: list[Event] = []
         archive.create_archive(self.store, self.schedule, CountingIds("a"))
-
-    def _before_step(self) -> None:
-        self.faults.land()
-        if self.schedule.chance(CLUSTER_SHARE):
-            self.cluster.step()
 
     def kinds(self) -> dict[str, Kind]:
         """The kinds of actors of this schedule, some often and some seldom."""
@@ -71,87 +85,141 @@ class World:
         found["expire"] = Kind(often(), 10 * MINUTE_MS, lambda: tasks.retain)
         found["sweep"] = Kind(often(), 10 * MINUTE_MS, lambda: tasks.sweep)
         found["rotate"] = Kind(often() if tasks.is_encrypted else 0.0, 2 * HOUR_MS, lambda: tasks.rotate)
-        found["pinned reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, pinned=True))
-        found["reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, pinned=False))
+        found["pinned reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=True))
+        found["reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=False))
         for write_id in WRITES:
             found[f"write {write_id}"] = Kind(often() / 3, 2 * HOUR_MS, lambda of=write_id: self.writes.write(of))
         found["look"] = Kind(often(), 0, lambda: self.writes.look)
         found["delete"] = Kind(0.05 if random.random() < 0.1 else 0.0, 10 * MINUTE_MS, lambda: tasks.delete)
+        if self.own is not None:
+            own, path = OwnTasks(tasks, self.own), self.own.path
+            found["own offload"] = Kind(often(), 0, lambda: own.offload)
+            found["own retention"] = Kind(often(), 0, lambda: own.retain)
+            found["own expiry"] = Kind(often() / 2, 0, lambda: own.expire)
+            found["own reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=False))
+            found["own committed reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=True))
+            found["pinned reader of own"] = Kind(often() / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
         return found
 
-    def run(self, steps: int = STEPS) -> None:
-        """Lives for so many steps, ends what is under way, and judges what is left."""
+    def run(self, events: Iterable[Event] | None = None) -> None:
+        """Lives through these events, or those of its seed, ends what is under way, and judges what is left."""
         kinds = self.kinds()
-        weights = [kind.weight for kind in kinds.values()]
-        for _ in range(40):
-            self.cluster.step()
-        while self.schedule.steps < steps:
-            while len(self.schedule.actors) < ACTORS_MAX:
-                self._spawn(*self.schedule.random.choices(list(kinds.items()), weights)[0])
-            self.schedule.run(min(steps, self.schedule.steps + 40))
+        for event in drawn(self, kinds) if events is None else events:
+            self.events.append(event)
+            self._happens(event, kinds)
         self._end()
 
-    def _spawn(self, name: str, kind: Kind) -> None:
-        self.actors += 1
-        skew = self.schedule.random.randrange(-kind.skew_ms, kind.skew_ms + 1)
-        actor = Actor(self.schedule, f"{name} #{self.actors}", kind.make(), skew)
-        actor.wakes += self.schedule.random.choice([0, 0, MINUTE_MS, HOUR_MS, 4 * HOUR_MS])
-        self.schedule.actors.append(actor)
+    def _happens(self, event: Event, kinds: dict[str, Kind]) -> None:
+        schedule = self.schedule
+        schedule.later(event.after_ms)
+        if event.verb == GOES_ON:
+            schedule.goes_on(event.number, event.what, event.ms)
+        elif event.verb == HAPPENS:
+            where: Cluster | OwnHost | None = self.own if event.what.startswith(OWN) else self.cluster
+            if where is not None:
+                where.happens(event.what.removeprefix(OWN), event.number)
+        elif event.verb == SLEEPS:
+            if event.number in schedule.actors:
+                schedule.faults["pause"] += bool(schedule.actors[event.number].may_fail)
+                schedule.tell(schedule.actors[event.number].name, f"sleeps for {event.ms / HOUR_MS:.1f} h")
+                schedule.actors[event.number].wakes = schedule.now + event.ms
+        else:
+            self.actors += 1
+            name = f"{event.what} #{event.number}"
+            schedule.actors[event.number] = Actor(schedule, name, kinds[event.what].make(), event.ms, event.number)
 
     # The end
 
     def _end(self) -> None:
         """No new faults: those that are under way end, and everything is done once more until nothing is left to do."""
-        self.faults.are_over = True
-        self.schedule.before_step = lambda: self.faults.land()
-        self.schedule.run(self.schedule.steps + 50_000)
+        self.schedule.ends(50_000)
         if self.schedule.actors:
-            raise self.schedule.violated(f"{self.schedule.actors[0].name} does not come to an end")
+            raise self.schedule.violated(f"{min(self.schedule.actors.items())[1].name} does not come to an end")
         self.faults.land(all_of_them=True)
         self.judge.readings.clear()
         self.cluster.settle()
+        if self.own is not None:
+            self.own.settle()
+            own = OwnTasks(self.tasks, self.own)
+            self._quietly(own.offload, "offload of the own directory")
         for broker in self.cluster.brokers:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}")
         for write_id in sorted(self.writes.tried):
             self._quietly(self.writes.write(write_id), f"write {write_id}")
         for _ in range(4):
             self._quietly(self.tasks.retain, "retention")
+            if self.own is not None:
+                self._quietly(own.expire, "expiry of the own log")
+                self._quietly(own.retain, "local retention")
             self.schedule.now += GRACE_MS + DELAY_MS + 10 * HOUR_MS
             self._quietly(self.tasks.sweep, "sweep")
+        if self.own is not None:
+            for committed in (False, True):
+                self._quietly(own.reads(committed=committed), "the last own reader")
         self._judge()
 
     def _quietly(self, act: Act, what: str) -> None:
         """One task alone, without faults: it has no reason to fail."""
-        actor = Actor(self.schedule, what, act)
+        self.alone += 1
+        actor = Actor(self.schedule, what, act, number=-self.alone)
         actor.is_atomic = True
         before = sum(self.schedule.errors.values())
         actor.run_alone()
-        if sum(self.schedule.errors.values()) != before and not self.judge.may_be_deleted:
+        if sum(self.schedule.errors.values()) != before and not self.judge.watched[PATH].may_be_deleted:
             raise self.schedule.violated(f"{what} fails at the end, when nothing goes wrong: {self.schedule.errors}")
 
     def _judge(self) -> None:
-        judge, unwatched = self.judge, Unwatched(self.store)
-        newest = judge.newest(PATH)
-        if newest is not None and not newest.manifest.is_deleted:
-            m = newest.manifest
-            found = batches_of(unwatched, m, m.log_start_offset, m.end_offset)
-            judge.read(found, "the last reader")
-            judge.check_whole(m, found, m.log_start_offset, m.end_offset, "the last reader")
-            judge.check_gaps(m)
-            gone = {n for n in judge.acknowledged if n >= m.end_offset}
-            if gone:
-                raise self.schedule.violated(
-                    f"offsets {min(gone)} to {max(gone)} were archived, and the archive ends at {m.end_offset}"
-                )
-        elif newest is not None and not judge.may_be_deleted:
-            raise self.schedule.violated("the topic was deleted by nobody")
+        waits = [self._judge_log(path, watched) for path, watched in self.judge.watched.items()]
         self.writes.check_last()
-        waits = newest is not None and bool(newest.manifest.deleting)
-        orphans = judge.orphans(self.tasks.paths())
-        if orphans and not waits:
+        orphans = self.judge.orphans(self.tasks.paths())
+        if orphans and not any(waits):
             raise self.schedule.violated(f"{len(orphans)} orphans after sweeps, as {min(orphans)}")
-        findings = [
-            f for f in scrub(RequestBudget(unwatched, None), decoded, ScrubSettings(deep=True), self.schedule.now) if f.is_anomaly
-        ]
+        budget = RequestBudget(self.judge.unwatched, None)
+        findings = [f for f in scrub(budget, decoded, ScrubSettings(deep=True), self.schedule.now) if f.is_anomaly]
         if findings:
             raise self.schedule.violated(f"a scrub finds {findings[0]}")
+
+    def _judge_log(self, path: PartitionPath, watched: Watched) -> bool:
+        """What is left of a log in the archive; whether something of it waits to be deleted."""
+        judge, newest = self.judge, self.judge.newest(path)
+        if newest is None:
+            return False
+        m = newest.manifest
+        if m.is_deleted:
+            if not watched.may_be_deleted:
+                raise self.schedule.violated(f"{path} was deleted by nobody")
+            return bool(m.deleting)
+        log = archived(judge.unwatched, m)
+        found = batches_of(log, m.log_start_offset, m.end_offset)
+        judge.read(path, found, "the last reader")
+        judge.check_whole(m, found, m.log_start_offset, m.end_offset, "the last reader")
+        judge.check_aborted(path, found, log.aborted(m.log_start_offset, m.end_offset), "the last reader")
+        judge.check_gaps(m)
+        self._restored(m, log.entries)
+        gone = {n for n in watched.acknowledged if n >= m.end_offset}
+        if gone:
+            raise self.schedule.violated(
+                f"offsets {min(gone)} to {max(gone)} of {path} were archived, and the archive ends at {m.end_offset}"
+            )
+        return bool(m.deleting)
+
+    def _restored(self, manifest: Manifest, entries: Entries) -> None:
+        """A restore onto an empty disk gives all that the archive has, and a log that opens."""
+        disk, path = SimulatedDisk(), manifest.path
+        disk.now_ms = self.schedule.now
+        with open_target(disk, RESTORED) as target:
+            plan = plan_restore(entries, None, {})
+            errors = [done.error for done in restore([plan], decoded(self.judge.unwatched), target, 1) if done.error]
+        if errors:
+            raise self.schedule.violated(f"a restore of {path} fails: {errors[0]!r}")
+        folder = f"{RESTORED}/{plan.partition}"
+        log = open_log(disk, folder, SMALL, self.schedule.now_ms, lambda: 0.5)
+        found: dict[int, bytes] = {}
+        for segment in log.local.segments:
+            data = disk.read(segment.log_file, 0, segment.size)
+            batches = {b.base_offset: data[b.position : b.position + b.size] for b in memory_batches(data)}
+            found |= {base: body for base, body in batches.items() if batch_at(body, 0).last_offset >= manifest.log_start_offset}
+        self.judge.read(path, found, "a restore")
+        self.judge.check_whole(manifest, found, manifest.log_start_offset, manifest.end_offset, "a restore")
+        if log.log_end_offset != manifest.end_offset:
+            raise self.schedule.violated(f"a restored log ends at {log.log_end_offset}, the archive at {manifest.end_offset}")

@@ -49,7 +49,7 @@ class Writes:
             store = self.tasks.store(actor)
             is_there = bool(archive.newest_partitions(store, TOPIC))
             topic = written_topic(store, TOPIC, None if is_there else PARTITIONS)
-            upload = Upload(store, actor, self.tasks.schedule, Transforms())
+            upload = Upload(store, actor, actor, Transforms())
             settings = TaskSettings(topic, None, self.tasks.schedule.now, SHAPE)
             done = [write_rows([_batch(write_id, task)], settings, task, upload) for task in range(TASKS)]
             if self._committed(actor, store, topic, done, upload, write_id):
@@ -68,7 +68,7 @@ class Writes:
             return {path: tuple(moved(s, source, upload) if isinstance(s, Move) else s for s in of) for path, of in steps.items()}
 
         write = Write(write_id, (topic,), actor.name)
-        return commit_write(store, actor, self.tasks.schedule, write, place, threads=1).committed
+        return commit_write(store, actor, actor, write, place, threads=1).committed
 
     def look(self, actor: Actor) -> None:
         """A reader of this moment."""

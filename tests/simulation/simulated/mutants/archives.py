@@ -1,40 +1,22 @@
-"""Deliberate faults in the code. A simulation has to find each: one that it does not find is a hole in what it judges."""
+"""Faults in commits, offloads, retention and key rotation."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from local_log.errors import AlreadyExists, Unknown
-from remote import archive
-from remote.direct_write import commit as direct_write
-from remote.direct_write import topic
-from remote.manifest import pins, writes
+from remote.manifest import pins
+from remote.manifest import store as manifests
+from remote.manifest.pins import Pin
 from remote.manifest.store import ManifestWriter
+from remote.read import log as archived_log
 from remote.segment import upload as uploads
 from remote.store.store_time import At, StoreRun
+from remote.transforms.rotation import RotationStep
+from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
 from tiering.offload import copy
 from tiering.retention import expire
-from tiering.sweep import collect
-
-MUTANTS: dict[str, Callable[[], None]] = {}
-
-
-def mutant(change: Callable[[], None]) -> Callable[[], None]:
-    """Registers a fault under the name of the function that makes it."""
-    MUTANTS[change.__name__.replace("_", "-")] = change
-    return change
-
-
-@mutant
-def sweep_without_a_claim() -> None:
-    collect.claim = lambda *args: None
-
-
-@mutant
-def sweep_without_a_second_look() -> None:
-    collect.still_unnamed = lambda due, *args: [*due.unclaimed]
 
 
 @mutant
@@ -133,24 +115,6 @@ def delete_below_an_older_version() -> None:
 
 
 @mutant
-def see_writes_that_are_pending() -> None:
-    def resolved(store: Any, manifest: Any) -> Any:
-        return writes.resolved(manifest, manifest.committed_at_ms) if manifest.pending else manifest
-
-    archive.as_decided = resolved
-
-
-@mutant
-def take_up_a_write_without_its_outcome() -> None:
-    topic.as_decided = lambda store, manifest: manifest
-
-
-@mutant
-def commit_a_write_again() -> None:
-    direct_write.committed_before = lambda store, write: None
-
-
-@mutant
 def give_up_by_the_time_before_a_pause() -> None:
     def at_once(run: StoreRun) -> At:
         if run._agreed is None:
@@ -158,3 +122,85 @@ def give_up_by_the_time_before_a_pause() -> None:
         return run._agreed
 
     StoreRun.agreed = at_once  # type: ignore[method-assign]
+
+
+@mutant
+def take_a_taken_key_for_ours() -> None:
+    put_if_absent = ManifestWriter._put
+
+    def put(self: ManifestWriter, manifest: Any, body: bytes) -> bool:
+        put_if_absent(self, manifest, body)
+        return True
+
+    ManifestWriter._put = put  # type: ignore[method-assign]
+
+
+@mutant
+def commit_under_a_key_that_is_free_again() -> None:
+    ManifestWriter._newest_after = lambda self, ours: ours.manifest.version  # type: ignore[method-assign]
+
+
+@mutant
+def name_pages_that_were_not_written() -> None:
+    manifests.put_own = lambda *args: None
+
+
+@mutant
+def delete_objects_before_the_manifest() -> None:
+    advance = expire.advance_log_start_offset
+
+    def deletes_first(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Any:
+        manifest = expire.newest_manifest(writer.store, writer.path)
+        for entry in manifest.entries:
+            if entry.end_offset <= log_start_offset:
+                writer.store.delete(writer.path.segment(entry.log_name))
+        return advance(writer, log_start_offset, now_ms)
+
+    expire.advance_log_start_offset = deletes_first
+
+
+@mutant
+def judge_pins_by_the_clocks_of_their_readers() -> None:
+    Pin.obeyed_until_ms = lambda self, made_ms: self.expires_at_ms  # type: ignore[method-assign]
+
+
+@mutant
+def rotate_keys_onto_a_later_version() -> None:
+    applied = RotationStep.applied
+
+    def to_any(self: RotationStep, manifest: Any) -> Any:
+        self.planned_on = manifest.put_id
+        return applied(self, manifest)
+
+    RotationStep.applied = to_any  # type: ignore[method-assign]
+
+
+class _ByOffset:
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+
+    def new_id(self) -> str:
+        return f"{self.base_offset:032x}"
+
+
+@mutant
+def name_segments_by_their_offsets() -> None:
+    send = copy.copy_segment
+
+    def named(store: Any, path: Any, of: Any, clock: Any, ids: Any, transforms: Any) -> Any:
+        return send(store, path, of, clock, _ByOffset(of.data.base_offset), transforms)
+
+    copy.copy_segment = named
+
+
+@mutant
+def forget_transactions_that_abort_in_a_later_segment() -> None:
+    uploads.write_txn_index = lambda aborted: b""
+
+
+@mutant
+def read_the_offsets_of_overlaps_twice() -> None:
+    def every(manifest: Any, entries: Any, start: int, end: int) -> Any:
+        return (archived_log.Span(e, max(start, e.base_offset), min(end, e.end_offset)) for e in entries)
+
+    archived_log.spans_and_gaps = every

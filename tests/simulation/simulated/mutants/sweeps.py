@@ -1,0 +1,44 @@
+"""Faults in sweeps."""
+
+from dataclasses import replace
+from typing import Any
+
+from remote.manifest.pins import Pins
+from simulated.mutants.registry import mutant
+from tiering.sweep import collect, writes
+
+
+@mutant
+def sweep_without_a_claim() -> None:
+    collect.claim = lambda *args: None
+
+
+@mutant
+def sweep_without_a_second_look() -> None:
+    collect.still_unnamed = lambda due, *args: [*due.unclaimed]
+
+
+@mutant
+def sweep_versions_that_readers_have() -> None:
+    collect.kept_versions = lambda versions, pinned, before_ms: 1
+
+
+@mutant
+def sweep_pages_of_writers_that_sleep() -> None:
+    collect._writer_has_finished = lambda page, version: True
+
+
+@mutant
+def sweep_pins_that_are_in_force() -> None:
+    pins_of = collect.pins_of
+
+    def all_expired(*args: Any) -> Pins:
+        pins = pins_of(*args)
+        return replace(pins, live=(), expired=(*pins.live, *pins.expired))
+
+    collect.pins_of = all_expired
+
+
+@mutant
+def sweep_records_of_writes_that_may_be_repeated() -> None:
+    writes.is_forgettable = lambda *args, **options: True
