@@ -2,8 +2,9 @@
 Pure.
 
 A web page can make a browser send requests to any address. With a host name that then resolves to this machine (DNS rebinding) it
-can read the answer too, so the Host must be known. Through a proxy on this machine every client seems local, so a request with a
-proxy's headers needs the token.
+can read the answer too, so the Host must be known. A browser says in Origin and Sec-Fetch-Site which page has sent a request:
+only the agent's own may ask for a change. Through a proxy on this machine every client seems local, so a request with a proxy's
+headers needs the token.
 """
 
 import hmac
@@ -47,9 +48,8 @@ class Guard:
 
     def refuses_change(self, headers: Headers, own_address: str, peer: str) -> Refusal | None:
         """The same for a request that changes something."""
-        site = headers.get("sec-fetch-site", ("none",))[0]
-        if "origin" in headers or site not in ("none", "same-origin"):
-            return Refusal(403, "requests from web sites are rejected")
+        if _is_of_another_site(headers, has_token=bool(self.token)):
+            return Refusal(403, "requests from other web sites are rejected")
         if self.token:
             return None if self._knows_token(headers) else Refusal(401, "the token of agent.http.token.file is required")
         if any(name in headers for name in FORWARDED):
@@ -70,6 +70,20 @@ def is_loopback(address: str) -> bool:
     ip = ip_address(address.partition("%")[0])
     mapped = getattr(ip, "ipv4_mapped", None)
     return (mapped or ip).is_loopback
+
+
+def _is_of_another_site(headers: Headers, *, has_token: bool) -> bool:
+    """Whether a page of another origin has sent a request.
+
+    A proxy may change the Host, so that it is not that of the page's Origin any more; then Sec-Fetch-Site, which scripts cannot
+    set, says whether both are the same. That is enough only together with the token, which no other page knows.
+    """
+    sites, origins, hosts = (headers.get(name, ()) for name in ("sec-fetch-site", "origin", "host"))
+    if any(site not in ("none", "same-origin") for site in sites):
+        return True
+    own = {f"{scheme}://{host}".lower() for scheme in ("http", "https") for host in hosts}
+    is_own = all(origin.lower() in own for origin in origins)
+    return not (is_own or (has_token and "same-origin" in sites))
 
 
 def _name_of(host: str) -> str:

@@ -89,12 +89,33 @@ def test_a_web_site_a_proxy_and_who_lacks_the_token_change_nothing(served: Serve
         assert guarded.asked("POST", "Host: localhost", f"{name}: 203.0.113.9") == 401
     for one in (served, guarded):
         right = f"Authorization: Bearer {TOKEN}"
-        assert one.asked("POST", "Host: localhost", "Origin: http://localhost", right) == 403
+        assert one.asked("POST", "Host: localhost", "Origin: http://localhost:8080", right) == 403
         assert one.asked("POST", "Host: localhost", "Sec-Fetch-Site: cross-site", right) == 403
         assert one.asked("GET", "Host: localhost", "Via: 1.1 proxy") == 200
     for wrong in ("Bearer wrong", f"Basic {TOKEN}", "Bearer ", TOKEN):
         assert guarded.asked("POST", "Host: localhost", f"Authorization: {wrong}") == 401
     assert (served.changed, guarded.changed) == (0, 0)
+
+
+def test_its_own_page_in_a_browser_may_change_something(served: Served, guarded: Served) -> None:
+    own = ("Host: localhost:9327", "Origin: http://localhost:9327")
+    right = f"Authorization: Bearer {TOKEN}"
+    assert served.asked("POST", *own) == served.asked("POST", *own, "Sec-Fetch-Site: same-origin") == 200
+    assert guarded.asked("POST", *own, right) == 200
+    assert guarded.asked("POST", *own) == 401
+    assert served.asked("POST", *own, "Sec-Fetch-Site: same-site") == 403
+    assert served.changed == 2
+
+
+def test_of_a_page_behind_a_proxy_that_changes_the_host_the_token_is_wanted(served: Served, guarded: Served) -> None:
+    behind = ("Host: localhost", "Origin: https://proxy.example", "Sec-Fetch-Site: same-origin")
+    assert served.asked("POST", *behind) == 403
+    assert guarded.asked("POST", *behind) == 401
+    right = f"Authorization: Bearer {TOKEN}"
+    assert guarded.asked("POST", *behind, right) == 200
+    assert guarded.asked("POST", *behind[:2], right) == 403, "nobody says that it is the same site"
+    assert guarded.asked("POST", "Host: localhost", "Origin: null", "Sec-Fetch-Site: cross-site", right) == 403
+    assert (served.changed, guarded.changed) == (0, 1)
 
 
 def test_who_knows_the_token_may_come_through_a_proxy(guarded: Served) -> None:
