@@ -62,6 +62,7 @@ def test_it_has_every_module_of_the_product_and_nothing_else_at_the_top(names: s
 
 def test_it_has_what_is_no_code(names: set[str]) -> None:
     assert {
+        "tiering/agent/http/overview.html",
         "tiering/metrics/dashboard.json",
         "tiering/metrics/endpoint_dashboard.json",
         "tiering/metrics/alerts.yaml",

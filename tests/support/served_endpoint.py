@@ -25,6 +25,15 @@ Load = Callable[[], AnswerReady | None]
 @contextmanager
 def served(endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, **limits: int) -> Iterator[tuple[str, int]]:
     """The endpoint on a free port, with the compiled loop or what `load` gives; after the block it has ended."""
+    with serving(endpoint, of, load=load, **limits) as (_, address):
+        yield address
+
+
+@contextmanager
+def serving(
+    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, **limits: int
+) -> Iterator[tuple[Server, tuple[str, int]]]:
+    """The same, with the server."""
     listener = listen("127.0.0.1", 0)
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
@@ -44,7 +53,7 @@ def served(endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = 
         thread.start()
         ready.wait()
         try:
-            yield address
+            yield server, address
         finally:
             loops[0].call_soon_threadsafe(server.stop)
             thread.join()

@@ -1,11 +1,13 @@
-"""The HTTP pages of a running agent: health, status, metrics, and pause and resume."""
+"""The HTTP pages of a running agent: one for people, health, status, metrics, and pause and resume."""
 
 import json
 from collections.abc import Callable
 from typing import Final
 
 from tiering.agent.controls import Controls
+from tiering.agent.http.overview import overview_pages
 from tiering.agent.http.server import JSON, Page, Pages
+from tiering.agent.overview import agent_overview
 from tiering.agent.view import AgentView
 from tiering.local_tier.service import OPENING
 
@@ -24,6 +26,7 @@ def pages_of(view: Callable[[], AgentView], controls: Controls, metrics: Callabl
         return page
 
     return {
+        **overview_pages(lambda: {"agent": agent_overview(view())}),
         ("GET", "/healthz"): lambda: healthz(view()),
         ("GET", "/readyz"): lambda: readyz(view()),
         ("GET", "/status"): lambda: _json(view().row()),

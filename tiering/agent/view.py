@@ -256,6 +256,15 @@ class AgentView:
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
+        return {
+            **self.summary(),
+            "local_tier": self.local_tier.row() if self.local_tier else None,
+            "partitions": [p.row(self.now_ms) for p in self.partitions],
+            "gone": [p.row(p.gone_ms) for p in self.gone if p.lost_offsets],
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Of all partitions together, for JSON."""
         error = self.last_error
         unprotected = [p.unprotected(self.now_ms) for p in self.partitions]
         return {
@@ -277,8 +286,5 @@ class AgentView:
             "store_failing_since_ms": self.store.at_ms if self.store else None,
             "last_error": error.row() if error else None,
             "last_sweep_ms": self.swept_ms or None,
-            "local_tier": self.local_tier.row() if self.local_tier else None,
             "last_scrub": self.scrub.row() if self.scrub else None,
-            "partitions": [p.row(self.now_ms) for p in self.partitions],
-            "gone": [p.row(p.gone_ms) for p in self.gone if p.lost_offsets],
         }

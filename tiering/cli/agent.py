@@ -42,8 +42,8 @@ def command(
 
     The configuration sets the tasks and their intervals; see `tiering config show`. After SIGTERM or SIGINT, running copies
     have agent.shutdown.timeout.ms to finish their segment; a second signal aborts them. It is safe to kill the agent: no
-    manifest refers to an unfinished copy, and the next agent continues. It serves /status, /metrics, /healthz and /readyz at
-    agent.http.address.
+    manifest refers to an unfinished copy, and the next agent continues. It serves a page for browsers, /status, /metrics,
+    /healthz and /readyz at agent.http.address.
 
     \b
     Examples:

@@ -333,10 +333,11 @@ def _pages(server: "BrokerServer") -> Iterator[None]:
     if settings[HTTP_ADDRESS] is None:
         yield
         return
+    from tiering.metrics.endpoint_overview import EndpointOverview
     from tiering.metrics.endpoint_pages import serving_pages  # with Prometheus' client, which takes a moment to load
     from tiering.metrics.endpoint_values import EndpointView
 
-    with serving_pages(settings, lambda: EndpointView.of(server)) as address:
+    with serving_pages(settings, lambda: EndpointView.of(server), lambda: EndpointOverview.of(server).row()) as address:
         say(f"tiering: metrics at http://{address}/metrics")
         yield
 

@@ -232,7 +232,7 @@ class Settings(BaseModel):
         tuple[str, ...], _list(_tasks), Field(description=f"What the agent does: {', '.join(AGENT_TASKS)}.")
     ] = AGENT_TASKS
     agent_http_address: Annotated[
-        str, _scalar(_host_and_port), Field(description="The HTTP address of the agent: /status, /metrics, /healthz, /readyz.")
+        str, _scalar(_host_and_port), Field(description="The HTTP address of the agent: a page for browsers, /status, /metrics.")
     ] = AGENT_ADDRESS
     agent_http_names: Annotated[
         tuple[str, ...], _list(_names), Field(description="Additional host names that requests to the agent may use.")

@@ -39,6 +39,8 @@ class KafkaChannel:
     """For how long no further request is taken after this answer."""
     failure: str = ""
     """Why the connection is closed after this answer, empty if it is not."""
+    client_id: str | None = None
+    """What the client called itself in its first request; None before that."""
 
     def shake_hands(self, listener: Listener) -> bool:
         """Whether the handshake of the transport is over, which may say who the client is. Raises as the transport does."""

@@ -162,10 +162,14 @@ class HostedLogs:
         if late_ms >= 0:
             if late_ms >= LATE_MS_MAX or self.background is None or self.is_closed:
                 return None
-            if name not in self._looked_soon:
-                self._looked_soon.add(name)
-                self.background.submit(self._look_soon, name)
+            self.open_soon(name)
         return known
+
+    def open_soon(self, name: str) -> None:
+        """See Logs."""
+        if self.background is not None and not self.is_closed and name not in self._looked_soon:
+            self._looked_soon.add(name)
+            self.background.submit(self._look_soon, name)
 
     def _look_soon(self, name: str) -> None:
         try:

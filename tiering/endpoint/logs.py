@@ -26,6 +26,9 @@ class Logs(Protocol):
     def recent(self, name: str) -> HostedTopic | None:
         """A topic as it was a moment ago; None if it has to be waited for."""
 
+    def open_soon(self, name: str) -> None:
+        """Has a topic looked at in the background, where topics have to be looked at."""
+
     def everything(self) -> dict[str, HostedTopic | LogError]:
         """All topics by name, in order; why it cannot be opened in the place of one. Raises LogError."""
 

@@ -80,6 +80,9 @@ class OwnLogs:
 
     at_hand = recent = topic
 
+    def open_soon(self, name: str) -> None:
+        """See Logs: they are as they are."""
+
     def known(self) -> Mapping[str, HostedTopic]:
         """See Logs: all."""
         return self._look().topics

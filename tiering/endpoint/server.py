@@ -31,7 +31,7 @@ from tiering.endpoint.fetches_at_once import FetchesAtOnce
 from tiering.endpoint.network.actions import Action, Close, Id, Pause
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.socket_server import SocketServer
-from tiering.endpoint.server_status import ServerStatus
+from tiering.endpoint.server_status import ConnectedClient, ServerStatus, client_id_in
 from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.endpoint.transport import peer_of
 
@@ -105,6 +105,13 @@ class Server:
     def status(self) -> ServerStatus:
         """For any thread. Before and after it serves, `moved_s` is 0."""
         return ServerStatus(len(self._core), self._core.memory_used, self._moved_s, self._stopping.is_set())
+
+    @property
+    def clients(self) -> tuple[ConnectedClient, ...]:
+        """Every connection, for any thread."""
+        channels = tuple(self._channels.values())
+        found = ((channel.client_id, channel.connection) for channel in channels)
+        return tuple(ConnectedClient(name or "", of.client_address, str(of.principal)) for name, of in found)
 
     def stop(self) -> None:
         """Begins to stop."""
@@ -231,6 +238,8 @@ class Server:
         assert isinstance(number, int)
         channel = self._channels[number]
         channel.asked = self.context.metrics.begun(frame, monotonic())
+        if channel.client_id is None:
+            channel.client_id = client_id_in(frame)
         try:
             authenticates = channel.authenticator is not None and channel.authenticator.takes(frame)
         except SaslFailed as e:

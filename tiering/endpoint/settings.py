@@ -167,7 +167,7 @@ HTTP_ADDRESS: Final = Setting(
     ConfigType.STRING,
     None,
     address,
-    "HOST:PORT of /metrics, /healthz and /readyz, for example `127.0.0.1:9328`; not a setting of Kafka.",
+    "HOST:PORT of a page for browsers, /metrics, /healthz and /readyz, for example `127.0.0.1:9328`; not a setting of Kafka.",
 )
 HTTP_NAMES: Final = Setting(
     "endpoint.http.names",

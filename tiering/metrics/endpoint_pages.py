@@ -1,11 +1,12 @@
-"""The HTTP pages of the endpoint: metrics, and whether it lives and is ready."""
+"""The HTTP pages of the endpoint: one for people, metrics, and whether it lives and is ready."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from remote.clock import Stopwatch, stopwatch
 from tiering.agent.http.guard import Guard
+from tiering.agent.http.overview import overview_pages
 from tiering.agent.http.server import HttpServer, Page, Pages
 from tiering.endpoint.server_status import ServerStatus
 from tiering.endpoint.settings import HTTP_ADDRESS, HTTP_NAMES, Settings
@@ -16,14 +17,19 @@ SILENT_S_MAX: Final = 60
 """After this time without a round the loop hangs: it goes round every second."""
 
 
+Overview = Callable[[], dict[str, Any]]
+"""What the page for people shows, for JSON."""
+
+
 @contextmanager
-def serving_pages(settings: Settings, view: Callable[[], EndpointView]) -> Iterator[str]:
+def serving_pages(settings: Settings, view: Callable[[], EndpointView], overview: Overview) -> Iterator[str]:
     """Serves them while the block lasts, and gives the address, "" if there is none. Raises Unreadable."""
     address = settings[HTTP_ADDRESS]
     if address is None:
         yield ""
         return
-    pages = pages_of(lambda: view().status, exposition(lambda: endpoint_values(view())), stopwatch)
+    metrics = exposition(lambda: endpoint_values(view()))
+    pages = pages_of(lambda: view().status, metrics, stopwatch, lambda: {"endpoint": overview()})
     guard = Guard(frozenset(settings[HTTP_NAMES]), names_setting=HTTP_NAMES.name)
     server = HttpServer(address, pages, guard, setting=HTTP_ADDRESS.name)
     server.start()
@@ -33,9 +39,10 @@ def serving_pages(settings: Settings, view: Callable[[], EndpointView]) -> Itera
         server.close()
 
 
-def pages_of(status: Callable[[], ServerStatus], metrics: Callable[[], bytes], seconds: Stopwatch) -> Pages:
+def pages_of(status: Callable[[], ServerStatus], metrics: Callable[[], bytes], seconds: Stopwatch, overview: Overview) -> Pages:
     """By method and path; `metrics` renders the metrics, and `seconds` is the clock of the status."""
     return {
+        **overview_pages(overview),
         ("GET", "/metrics"): lambda: Page(metrics(), CONTENT_TYPE),
         ("GET", "/healthz"): lambda: healthz(status(), seconds()),
         ("GET", "/readyz"): lambda: readyz(status()),

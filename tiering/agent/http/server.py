@@ -28,11 +28,12 @@ _END_OF_HEAD: Final = (b"\r\n\r\n", b"\n\n")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is answered: a body, its content type and HTTP's status."""
+    """What is answered: a body, its content type, HTTP's status, and further headers by name."""
 
     body: bytes
     content_type: str = TEXT
     status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 Pages = Mapping[tuple[str, str], Callable[[], Page]]
@@ -156,6 +157,9 @@ def _handler(pages: Pages, guard: Guard) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", page.content_type)
             self.send_header("Content-Length", str(len(page.body)))
             self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Cache-Control", "no-store")
+            for name, value in page.headers:
+                self.send_header(name, value)
             self.end_headers()
             if has_body:
                 self.wfile.write(page.body)

@@ -1,11 +1,13 @@
 """Groups as they are listed and described."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from tiering.endpoint.coordinator.classic_group import ClassicGroup
+from tiering.endpoint.coordinator.committed_offsets import Partition
 from tiering.endpoint.coordinator.group_states import DEAD, STABLE
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
+from tiering.endpoint.coordinator.records import OffsetAndMetadata
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tiering.endpoint.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -15,6 +17,21 @@ CONSUMER: Final = "consumer"
 """The types of groups, as they are told."""
 _NOT_FOUND_SINCE: Final = 6
 """The version of DescribeGroups since which a group that is not there has an error (KIP-1043)."""
+
+
+class GroupOffsets(NamedTuple):
+    """A group at one moment, with what it has committed."""
+
+    group_id: str
+    group_type: str
+    state: str
+    members: int
+    offsets: Mapping[Partition, OffsetAndMetadata]
+
+
+def with_offsets(group: ClassicGroup | ConsumerGroup, offsets: Mapping[Partition, OffsetAndMetadata]) -> GroupOffsets:
+    """A group with a copy of its offsets."""
+    return GroupOffsets(group.group_id, _type(group), group.state, len(group.members), dict(offsets))
 
 
 def listed(groups: Iterable[ClassicGroup | ConsumerGroup], request: ListGroupsRequest) -> ListGroupsResponse:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from remote.clock import Clock, Ids
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
-from tiering.endpoint.coordinator.describing import described, listed
+from tiering.endpoint.coordinator.describing import GroupOffsets, described, listed, with_offsets
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_memory import (
@@ -215,6 +215,15 @@ class GroupCoordinator:
         """The groups in some states and of some types."""
         with self._answering():
             return listed(self._groups.all_groups(), request)
+
+    def groups_with_offsets(self) -> Iterator[GroupOffsets]:
+        """Every group with its committed offsets, those of open transactions aside. Others are answered between two of them."""
+        with self._answering():
+            groups = self._groups.all_groups()
+        for group in groups:
+            with self._answering():
+                found = with_offsets(group, self._offsets.offsets.of_group(group.group_id))
+            yield found
 
     @property
     def committed_offsets(self) -> int:

@@ -74,6 +74,15 @@ def test_a_web_site_in_a_browser_cannot_pause_it(served: tuple[str, Controls]) -
     assert not served[1].is_paused
 
 
+def test_what_the_page_for_people_asks_for_is_answered_again_for_a_moment(served: tuple[str, Controls]) -> None:
+    status, first = answer(served[0], "GET", "/overview")
+    row = json.loads(first)["agent"]
+    assert (status, row["state"], row["archive"]) == (200, "running", "memory://store")
+    assert dict(zip(row["partitions"]["columns"], row["partitions"]["rows"][0], strict=True))["topic"] == "g-txn"
+    assert answer(served[0], "GET", "/overview") == (200, first), "also many browsers have it made once"
+    assert answer(served[0], "GET", "/")[1].startswith(b"<!doctype html>")
+
+
 def test_who_hangs_up_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
     asked, hung_up = Event(), Event()
 
@@ -100,9 +109,9 @@ def test_who_hangs_up_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[
 
 
 def test_other_paths_are_told_which_there_are(served: tuple[str, Controls]) -> None:
-    status, body = answer(served[0], "GET", "/")
+    status, body = answer(served[0], "GET", "/nothing")
     assert status == 404
-    assert b"/healthz, /metrics, /pause, /readyz, /resume, /status" in body
+    assert b"there are: /, /healthz, /metrics, /overview, /pause, /readyz, /resume, /status" in body
     assert answer(served[0], "GET", "/metrics?a=b") == (200, b"some_metric 1\n")
     assert answer(served[0], "HEAD", "/healthz") == (200, b"")
 

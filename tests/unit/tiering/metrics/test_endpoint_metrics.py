@@ -156,7 +156,7 @@ def pages(world: World) -> Callable[..., tuple[int, bytes]]:
 
     def asked(path: str, host: str | None = None, status: ServerStatus = STATUS) -> tuple[int, bytes]:
         settings = read_settings(["endpoint.http.address=127.0.0.1:0", "endpoint.http.names=gateway.test"])
-        with serving_pages(settings, lambda: view(endpoint, status)) as address:
+        with serving_pages(settings, lambda: view(endpoint, status), dict) as address:
             headers = {} if host is None else {"Host": host}
             try:
                 with urllib.request.urlopen(urllib.request.Request(f"http://{address}{path}", headers=headers)) as answer:
@@ -178,7 +178,7 @@ def test_pages_are_answered_to_who_knows_a_name_of_the_host(pages: Callable[...,
 
 
 def test_without_an_address_there_are_no_pages(world: World) -> None:
-    with serving_pages(read_settings([]), lambda: view(Endpoint(world.folders["local alone"], None))) as address:
+    with serving_pages(read_settings([]), lambda: view(Endpoint(world.folders["local alone"], None)), dict) as address:
         assert address == ""
 
 
