@@ -38,6 +38,8 @@ public class Messages {
     }
 
     private static Class<?> named(String name) throws ClassNotFoundException {
+        if (name.startsWith("ConsumerProtocol"))
+            return Class.forName("org.apache.kafka.common.message." + name);
         if (!name.endsWith("Key") && !name.endsWith("Value"))
             return Class.forName("org.apache.kafka.common.message." + name + "Data");
         String of = name.startsWith("TransactionLog") ? "transaction" : "group";

@@ -15,7 +15,9 @@ from asked_by_wire import CORRELATION_ID, Wire
 from asked_endpoint import Endpoint, response_of
 from compared_answers import Compared, Difference, differences
 
+from local_log.errors import Corrupt
 from tiering.endpoint.apis.kafka_apis import Later
+from tiering.endpoint.coordinator.consumer_protocol import read_assignment, version_of, write_assignment
 from tiering.endpoint.protocol.api_keys import DESCRIBE_GROUPS, Api
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -30,6 +32,8 @@ _PREFIX = "life-"
 _PATIENCE_S = 5.0
 _DESCRIBED = 5
 _ID = re.compile(r".*-[0-9a-zA-Z-]{22,}")
+_ID_LENGTH = 22
+"""Of an id in a consumer group, which has nothing before it; the members that name themselves have shorter ones."""
 
 Step = tuple[Api, int, Any]
 """An API, a version and a request."""
@@ -66,18 +70,29 @@ class Life:
             self.generation = max(self.generation, answer.member_epoch)
         if isinstance(answer, JoinGroupResponse):
             self.generation = max(self.generation, answer.generation_id)
-            if _ID.fullmatch(answer.member_id) and answer.member_id not in self.ids:
+            if len(answer.member_id) >= _ID_LENGTH and answer.member_id not in self.ids:
                 self.ids.append(answer.member_id)
 
     def named(self, answer: Any) -> Any:
-        """The answer with names for ids; one that no answer has told yet is `@`."""
+        """The answer with names for ids; one that no answer has told yet is `@`. Topics of assignments are in order."""
 
         def name(value: Any) -> Any:
+            if isinstance(value, bytes):
+                return _sorted(value)
             if isinstance(value, str) and value in self.ids:
                 return f"@{self.ids.index(value)}"
             return "@" if isinstance(value, str) and _ID.fullmatch(value) else value
 
         return mapped(answer, name)
+
+
+def _sorted(data: bytes) -> bytes:
+    """An assignment of a consumer with its topics in order, anything else as it is: a broker's order is that of a hash table."""
+    try:
+        found = read_assignment(data)
+        return write_assignment({one.topic: one.partitions for one in found.assigned_partitions}, version_of(data))
+    except Corrupt:
+        return data
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

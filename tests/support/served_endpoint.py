@@ -23,18 +23,21 @@ Load = Callable[[], AnswerReady | None]
 
 
 @contextmanager
-def served(endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, **limits: int) -> Iterator[tuple[str, int]]:
-    """The endpoint on a free port, with the compiled loop or what `load` gives; after the block it has ended."""
-    with serving(endpoint, of, load=load, **limits) as (_, address):
+def served(
+    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, port: int = 0, **limits: int
+) -> Iterator[tuple[str, int]]:
+    """The endpoint on a free port, or on one that it had before, with the compiled loop or what `load` gives; after the block it
+    has ended."""
+    with serving(endpoint, of, load=load, port=port, **limits) as (_, address):
         yield address
 
 
 @contextmanager
 def serving(
-    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, **limits: int
+    endpoint: Endpoint, of: Listener = PLAINTEXT, *, load: Load | None = None, port: int = 0, **limits: int
 ) -> Iterator[tuple[Server, tuple[str, int]]]:
     """The same, with the server."""
-    listener = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", port)
     address = listener.getsockname()
     context = replace(endpoint.context, cluster=alone(Broker(1, *address)))
     ready = threading.Event()

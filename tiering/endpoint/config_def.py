@@ -94,6 +94,12 @@ def one_of(*known: str) -> Callable[[str], str]:
     return read
 
 
+def one_of_in_any_case(*known: str) -> Callable[[str], str]:
+    """One of these, in upper or lower case."""
+    read = one_of(*known)
+    return lambda text: read(text.lower())
+
+
 def path(text: str) -> str:
     """Of a file: not what is in it."""
     if not text or text.startswith("-----"):

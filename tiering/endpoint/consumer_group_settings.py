@@ -3,7 +3,7 @@
 from typing import Final
 
 from local_log.formats.primitives import INT32_MAX
-from tiering.endpoint.config_def import ConfigType, Setting, int_setting, names_of
+from tiering.endpoint.config_def import ConfigType, Setting, int_setting, names_of, one_of_in_any_case
 
 CONSUMER_GROUP_SESSION_TIMEOUT: Final = int_setting(
     "group.consumer.session.timeout.ms", 45_000, 1, "How long a member of a consumer group may be silent."
@@ -44,6 +44,14 @@ CONSUMER_GROUP_REGEX_REFRESH: Final = int_setting(
     10_000,
     "How often the topics are looked for that match regular expressions of consumer groups, besides when there are new ones.",
 )
+CONSUMER_GROUP_MIGRATION_POLICY: Final = Setting(
+    "group.consumer.migration.policy",
+    ConfigType.STRING,
+    "bidirectional",
+    one_of_in_any_case("bidirectional", "upgrade", "downgrade", "disabled"),
+    "Whether a classic group with members becomes a consumer group (upgrade) when a member of KIP-848 joins, and a classic one "
+    "(downgrade) when the last of these has gone; or both, or neither.",
+)
 
 CONSUMER_GROUP_SETTINGS: Final = (
     CONSUMER_GROUP_SESSION_TIMEOUT,
@@ -58,4 +66,5 @@ CONSUMER_GROUP_SETTINGS: Final = (
     CONSUMER_GROUP_MIN_ASSIGNMENT_INTERVAL,
     CONSUMER_GROUP_MAX_ASSIGNMENT_INTERVAL,
     CONSUMER_GROUP_REGEX_REFRESH,
+    CONSUMER_GROUP_MIGRATION_POLICY,
 )

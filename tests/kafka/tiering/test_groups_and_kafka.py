@@ -30,8 +30,8 @@ TOPICS = ("g-txn", "g-mixed", "g-epochs", "g-trimmed")
 
 
 @contextmanager
-def coordinating(world: World, offsets: Path | None) -> Iterator[str]:
-    """The endpoint's address; what was committed is in a directory, if there is one."""
+def coordinating(world: World, offsets: Path | None, before: str = ":0") -> Iterator[str]:
+    """The endpoint's address, which may be one of before; what was committed is in a directory, if there is one."""
     endpoint = Endpoint(world.folders["local alone"], None)
 
     @contextmanager
@@ -40,7 +40,7 @@ def coordinating(world: World, offsets: Path | None) -> Iterator[str]:
         groups = GroupCoordinator(_CONFIG, log, SystemClock(), RandomIds(), endpoint.said.append, topics)
         groups.load()
         endpoint.context = replace(endpoint.context, groups=groups)
-        with served(endpoint) as (host, port):
+        with served(endpoint, port=int(before.partition(":")[2])) as (host, port):
             yield f"{host}:{port}"
 
     if offsets is None:
@@ -58,7 +58,7 @@ def all_read() -> str:
 
 
 @oracle
-def test_java_consumers_share_partitions_leave_and_go_on_after_a_restart(world: World, tmp_path: Path) -> None:
+def test_java_consumers_share_partitions_change_their_protocol_and_go_on_after_restarts(world: World, tmp_path: Path) -> None:
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with real_kafka.program(_CLIENT, **pipes) as client, closing(client.stdin):
         assert client.stdout
@@ -84,9 +84,18 @@ def test_java_consumers_share_partitions_leave_and_go_on_after_a_restart(world: 
             assert ask(at, "start", "a", *TOPICS) == "started"
             assert ask(at, "shared", "a", 4) == "4"
             assert "GroupNotEmptyException" in ask(at, "forget")
-            assert ask(at, "stop", "a") == "0", "everything was read and committed before"
             ask(at, "join", "d", *TOPICS)
-            assert ask(at, "shared", "d", 4) == "4", "a group without members takes those of KIP-848, and keeps its offsets"
+            assert ask(at, "shared", "a,d", 4) == "2 2", "the group is upgraded, and its classic member goes on"
+            assert ask(at, "group") == "Stable uniform a=2@/127.0.0.1 d=2@/127.0.0.1"
+        with coordinating(world, tmp_path, at):
+            assert ask(at, "shared", "a,d", 4) == "2 2"
+            assert ask(at, "stop", "d") == "0"
+            assert ask(at, "shared", "a", 4) == "4", "the group is a classic one again"
+            assert ask(at, "group") == "Stable cooperative-sticky a=4@/127.0.0.1"
+            ask(at, "join", "d", *TOPICS)
+            assert ask(at, "shared", "a,d", 4) == "2 2"
+            assert ask(at, "stop", "a") == "0", "everything was read and committed before"
+            assert ask(at, "shared", "d", 4) == "4"
             ask(at, "join", "e", "/g-(txn|mixed|epochs|trimmed)/")
             assert ask(at, "shared", "d,e", 4) == "2 2"
             assert ask(at, "group") == "Stable uniform d=2@/127.0.0.1 e=2@/127.0.0.1"

@@ -10,6 +10,11 @@ from kafka_judge import Judge, judge_of_messages, oracle
 from random_messages import as_json, encoded, random_message
 
 from tiering.endpoint.coordinator import consumer_group_messages as modern
+from tiering.endpoint.coordinator.consumer_protocol import (
+    VERSION_MAX,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from tiering.endpoint.coordinator.record_messages import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -74,6 +79,15 @@ def test_kafka_reads_and_writes_every_version_of_the_records_of_groups_as_we_do(
         random = Random(of.__name__)
         for message in (random_message(of, 0, random) for _ in range(_MESSAGES_EACH)):
             _compare_one(judge, message, 0, flexible=of.__name__.endswith("Value"))
+
+
+@oracle
+def test_kafka_reads_and_writes_every_version_of_what_consumers_say_and_are_assigned_as_we_do(judge: Judge) -> None:
+    for of in (ConsumerProtocolSubscription, ConsumerProtocolAssignment):
+        for version in range(VERSION_MAX + 1):
+            random = Random(f"{of.__name__} {version}")
+            for message in (random_message(of, version, random) for _ in range(_MESSAGES_EACH)):
+                _compare_one(judge, message, version, flexible=False)
 
 
 @oracle

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from local_log.errors import Corrupt
+from tiering.endpoint.coordinator.consumer_protocol import subscribed_topics
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_states import COMPLETING, EMPTY, PREPARING, PREVIOUS, GroupState
-from tiering.endpoint.coordinator.subscription import subscribed_topics
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequestProtocol
 

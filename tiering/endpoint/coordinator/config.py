@@ -1,6 +1,7 @@
 """The settings of a group coordinator, named as Kafka's broker settings."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from local_log.errors import Invalid
 from tiering.endpoint.consumer_group_settings import (
@@ -8,6 +9,7 @@ from tiering.endpoint.consumer_group_settings import (
     CONSUMER_GROUP_ASSIGNORS,
     CONSUMER_GROUP_HEARTBEAT_INTERVAL,
     CONSUMER_GROUP_MAX_SIZE,
+    CONSUMER_GROUP_MIGRATION_POLICY,
     CONSUMER_GROUP_REGEX_REFRESH,
     CONSUMER_GROUP_SESSION_TIMEOUT,
 )
@@ -27,6 +29,25 @@ from tiering.endpoint.settings import (
 
 _MINUTE_MS = 60_000
 _DAY_MS = 24 * 60 * 60 * 1000
+
+
+class ConsumerGroupMigrationPolicy(StrEnum):
+    """Which groups with members may change their type."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def is_upgrade_enabled(self) -> bool:
+        """Whether a classic group becomes a consumer group."""
+        return self in (ConsumerGroupMigrationPolicy.BIDIRECTIONAL, ConsumerGroupMigrationPolicy.UPGRADE)
+
+    @property
+    def is_downgrade_enabled(self) -> bool:
+        """Whether a consumer group becomes a classic group."""
+        return self in (ConsumerGroupMigrationPolicy.BIDIRECTIONAL, ConsumerGroupMigrationPolicy.DOWNGRADE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +99,9 @@ class GroupCoordinatorConfig:
     consumer_group_regex_refresh_interval_ms: int = 600_000
     """`group.consumer.regex.refresh.interval.ms`."""
 
+    consumer_group_migration_policy: ConsumerGroupMigrationPolicy = ConsumerGroupMigrationPolicy.BIDIRECTIONAL
+    """`group.consumer.migration.policy`."""
+
     groups_bytes_max: int = 128 << 20
     """`endpoint.groups.max.bytes`: memory of all groups, their members and offsets."""
 
@@ -109,5 +133,6 @@ class GroupCoordinatorConfig:
             consumer_group_assignors=settings[CONSUMER_GROUP_ASSIGNORS],
             consumer_group_assignment_interval_ms=settings[CONSUMER_GROUP_ASSIGNMENT_INTERVAL],
             consumer_group_regex_refresh_interval_ms=settings[CONSUMER_GROUP_REGEX_REFRESH],
+            consumer_group_migration_policy=ConsumerGroupMigrationPolicy(settings[CONSUMER_GROUP_MIGRATION_POLICY]),
             groups_bytes_max=settings[ENDPOINT_GROUPS_MAX_BYTES],
         )

@@ -19,6 +19,7 @@ from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_memory import (
     GroupMemory,
+    classic_join_size,
     commit_size,
     counted,
     heartbeat_size,
@@ -29,6 +30,7 @@ from tiering.endpoint.coordinator.group_metadata_manager import GroupMetadataMan
 from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.loading import replay
+from tiering.endpoint.coordinator.modern.classic_protocol import subscribed_by
 from tiering.endpoint.coordinator.modern.describing import described as described_consumers
 from tiering.endpoint.coordinator.modern.describing import not_found
 from tiering.endpoint.coordinator.modern.heartbeats import Heartbeats
@@ -91,11 +93,9 @@ class GroupCoordinator:
     def __post_init__(self) -> None:
         journal = None if self.log is None else Journal(self.log, self.clock, self.report)
         self._rebalancing = Rebalancing(self.config, journal, self.clock)
-        self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id)
+        self._groups = GroupMetadataManager.of(self._rebalancing, self.ids.new_id, self.topics, self.configs)
         self._offsets = OffsetMetadataManager(self.config, journal, self._groups, topics=self.topics)
-        timers, consumers = self._rebalancing.timers, self._groups.consumers
-        now_ms, new_id = self.clock.now_ms, self.ids.new_id
-        self._heartbeats = Heartbeats(self.config, journal, timers, self.topics, now_ms, new_id, consumers, self.configs)
+        self._heartbeats = self._groups.heartbeats
         self._memory = GroupMemory(self.config.groups_bytes_max, self._counted, self.clock)
         self._schedule_expiry()
 
@@ -117,7 +117,6 @@ class GroupCoordinator:
             for found in () if self.log is None else self.log.load():
                 replay(found, self._groups, self._offsets.offsets)
             self._groups.loaded()
-            self._heartbeats.loaded()
             self._memory.recount()
 
     def lower_offsets(self, end_of: EndOf) -> None:
@@ -157,6 +156,7 @@ class GroupCoordinator:
         """The answer to a join, which may come when others have joined. Raises NotAtHand if it had to wait and may not."""
         waiter: Future[JoinGroupResponse] = Future()
         code = self._join_error(request)
+        self._look(request.group_id, request, may_wait=may_wait)
         with self._answering(may_wait=may_wait):
             if not may_wait and self._may_write_on_join(request):
                 raise NotAtHand
@@ -169,6 +169,15 @@ class GroupCoordinator:
             else:
                 self._groups.join(request, client, waiter)
         return waiter
+
+    def _look(self, group_id: str, request: JoinGroupRequest | None = None, *, may_wait: bool = True) -> None:
+        """Looks at the topics of a consumer group, which classic members name. Raises NotAtHand if that may take no time."""
+        group = self._groups.consumers.get(group_id)
+        if group is None or not group.members:
+            return
+        if not may_wait:
+            raise NotAtHand
+        self.topics.look(group.subscribed if request is None else group.subscribed | subscribed_by(request))
 
     def _may_write_on_join(self, request: JoinGroupRequest) -> bool:
         """A group that is new, and a static member that starts anew, are kept at once; all else when the leader has assigned."""
@@ -184,6 +193,7 @@ class GroupCoordinator:
     def sync_group(self, request: SyncGroupRequest, *, may_wait: bool = True) -> "Future[SyncGroupResponse]":
         """The answer to a sync, which may come when the leader has assigned. Raises NotAtHand if it had to wait and may not."""
         waiter: Future[SyncGroupResponse] = Future()
+        self._look(request.group_id, may_wait=may_wait)
         with self._answering(may_wait=may_wait):
             if not may_wait and self._may_write_on_sync(request):
                 raise NotAtHand
@@ -207,6 +217,7 @@ class GroupCoordinator:
 
     def leave_group(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
         """Whether each member has left. Raises GroupError."""
+        self._look(group_id)
         with self._answering():
             self._check(group_id)
             return self._groups.leave(group_id, members)
@@ -255,8 +266,10 @@ class GroupCoordinator:
             self._check(request.group_id)
             group = self._groups.consumers.get(request.group_id)
             self._require(heartbeat_size(request, group, self.topics), ErrorCode.GROUP_MAX_SIZE_REACHED)
-            heard = self._heartbeats.hear(request, client, self._groups.make_way(request))
-            self._groups.remove_classic(request.group_id)
+            is_classic = request.group_id in self._groups.groups
+            heard = self._heartbeats.hear(request, client)
+            if is_classic:  # its members take other room than before
+                self._memory.recount()
         if heard.regexes:
             self._resolve(request.group_id, heard.regexes, may_describe)
         return heard.response
@@ -267,7 +280,7 @@ class GroupCoordinator:
         found = {regex: frozenset(filter(may_describe, matching(regex, names))) for regex in regexes}
         self.topics.look(frozenset().union(*found.values()))
         with self._answering(), suppress(GroupError):  # the journal has said why; the next time will do
-            self._heartbeats.resolved(group_id, found, names)
+            self._groups.of_consumers.resolved(group_id, found, names)
 
     def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
         """A consumer group with its members. Raises GroupError."""
@@ -276,7 +289,7 @@ class GroupCoordinator:
             group = self._groups.consumers.get(group_id)
             if group is None:
                 return not_found(group_id, is_classic=group_id in self._groups.groups)
-            return described_consumers(group, self._heartbeats.assignor(group), self.topics)
+            return described_consumers(group, self._groups.of_consumers.assignor(group), self.topics)
 
     def delete_group(self, group_id: str) -> None:
         """Forgets a group without members, and its offsets. Raises GroupError."""
@@ -326,6 +339,9 @@ class GroupCoordinator:
             return self._offsets.delete(request)
 
     def _more_of_join(self, request: JoinGroupRequest, client: Client) -> int:
+        consumers = self._groups.consumers.get(request.group_id)
+        if consumers is not None:
+            return classic_join_size(request, client.client_id, consumers, self.topics)
         group = self._groups.groups.get(request.group_id)
         return join_size(request, client.client_id, None if group is None else group.members.get(request.member_id))
 

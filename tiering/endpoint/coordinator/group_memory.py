@@ -11,6 +11,8 @@ from remote.clock import Clock
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Protocols
 from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets, Partition
+from tiering.endpoint.coordinator.consumer_group_messages import ClassicProtocol
+from tiering.endpoint.coordinator.modern.classic_protocol import subscribed_by
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
 from tiering.endpoint.coordinator.modern.member import ConsumerGroupMember
 from tiering.endpoint.coordinator.modern.topics import Topics
@@ -34,7 +36,7 @@ RECOUNT_MS: Final = 1_000
 """For so long it is taken for full after it was found to be."""
 
 
-def protocols_size(protocols: Protocols) -> int:
+def protocols_size(protocols: Protocols | tuple[ClassicProtocol, ...]) -> int:
     """What a member says of itself."""
     return sum(PROTOCOL_BYTES + texts_size(one.name) + len(one.metadata) for one in protocols)
 
@@ -67,7 +69,8 @@ def consumer_group_size(group: ConsumerGroup) -> int:
 
 def _said_size(member: ConsumerGroupMember) -> int:
     texts = (member.member_id, member.instance_id, member.rack_id, member.client_id, member.regex, *member.names)
-    return TEXT_BYTES * len(member.names) + texts_size(*texts)
+    protocols = () if member.classic is None else member.classic.supported_protocols
+    return TEXT_BYTES * len(member.names) + texts_size(*texts) + protocols_size(protocols)
 
 
 def join_size(request: JoinGroupRequest, client_id: str, known: Member | None) -> int:
@@ -77,6 +80,16 @@ def join_size(request: JoinGroupRequest, client_id: str, known: Member | None) -
         return size - protocols_size(known.protocols)
     of_member = 2 * texts_size(request.group_instance_id, client_id)  # its id begins with one of them
     return size + 2 * MEMBER_BYTES + texts_size(request.group_id, request.protocol_type) + of_member
+
+
+def classic_join_size(request: JoinGroupRequest, client_id: str, group: ConsumerGroup, topics: Topics) -> int:
+    """Bytes that a join of a classic member adds to a consumer group, which knows its partitions twice, as with heartbeats."""
+    known = group.members.get(request.member_id)
+    if known is not None and known.classic is not None:
+        return protocols_size(request.protocols) - protocols_size(known.classic.supported_protocols)
+    found = (topics.topic(name) for name in subscribed_by(request) if not group.is_subscribed(name))
+    partitions = sum(topic.partitions for topic in found if topic is not None)
+    return join_size(request, client_id, None) + 2 * PARTITION_BYTES * partitions
 
 
 def sync_size(request: SyncGroupRequest) -> int:

@@ -1,15 +1,15 @@
-"""The groups, and their requests other than those about offsets (Kafka's GroupMetadataManager, for the classic protocol)."""
+"""The groups, and their requests other than those about offsets (Kafka's GroupMetadataManager)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Waiter
 from tiering.endpoint.coordinator.consumer_group_messages import ConsumerGroupMetadataKey
 from tiering.endpoint.coordinator.errors import GroupError
+from tiering.endpoint.coordinator.group_configs import GroupConfigs
 from tiering.endpoint.coordinator.group_states import (
     COMPLETING,
-    DEAD,
     EMPTY,
     ON_DELETE,
     ON_HEARTBEAT,
@@ -18,13 +18,15 @@ from tiering.endpoint.coordinator.group_states import (
 )
 from tiering.endpoint.coordinator.joining import Client, Joining
 from tiering.endpoint.coordinator.modern.changes import tombstones
+from tiering.endpoint.coordinator.modern.classic_members import ClassicMembers
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
-from tiering.endpoint.coordinator.modern.member import JOIN_EPOCH
+from tiering.endpoint.coordinator.modern.consumer_groups import ConsumerGroups
+from tiering.endpoint.coordinator.modern.heartbeats import Heartbeats
+from tiering.endpoint.coordinator.modern.topics import Topics
 from tiering.endpoint.coordinator.rebalancing import NO_TIME, Rebalancing
 from tiering.endpoint.coordinator.record_messages import GroupMetadataValue, MemberMetadata
 from tiering.endpoint.coordinator.records import ConsumerGroupKey, ConsumerGroupValue, Record, group_metadata_tombstone
 from tiering.endpoint.protocol.errors import ErrorCode
-from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tiering.endpoint.protocol.messages.leave_group import MemberIdentity
@@ -35,18 +37,32 @@ _NO_REBALANCE_TIMEOUT: Final = -1
 
 @dataclass(slots=True)
 class GroupMetadataManager:
-    """All groups by id."""
+    """All groups by id, and what their members ask."""
 
     rebalancing: Rebalancing
     joining: Joining
-    groups: dict[str, ClassicGroup] = field(default_factory=dict)
-    consumers: dict[str, ConsumerGroup] = field(default_factory=dict)
-    """Groups of KIP-848. No id is in both."""
+    of_consumers: ConsumerGroups
+    classic_members: ClassicMembers
+    heartbeats: Heartbeats
 
     @classmethod
-    def of(cls, rebalancing: Rebalancing, new_id: Callable[[], str]) -> "GroupMetadataManager":
+    def of(
+        cls, rebalancing: Rebalancing, new_id: Callable[[], str], topics: Topics, configs: GroupConfigs
+    ) -> "GroupMetadataManager":
         """Without groups."""
-        return cls(rebalancing, Joining(rebalancing, new_id))
+        of_consumers = ConsumerGroups(rebalancing, topics, configs, {}, {})
+        members, heartbeats = ClassicMembers(of_consumers, new_id), Heartbeats(of_consumers, new_id)
+        return cls(rebalancing, Joining(rebalancing, new_id), of_consumers, members, heartbeats)
+
+    @property
+    def groups(self) -> dict[str, ClassicGroup]:
+        """The classic groups."""
+        return self.of_consumers.classics
+
+    @property
+    def consumers(self) -> dict[str, ConsumerGroup]:
+        """The consumer groups, of KIP-848. No id is in both."""
+        return self.of_consumers.groups
 
     def get_or_create(self, group_id: str) -> ClassicGroup:
         """A group; one that is not there is empty."""
@@ -77,9 +93,13 @@ class GroupMetadataManager:
     def join(self, request: JoinGroupRequest, client: Client, waiter: Waiter) -> None:
         """JoinGroup. A group that is not there is made, if who joins has no member id yet.
 
-        One of KIP-848 gives way if it has no members.
+        A consumer group gives way to a classic one if it has no members; else it gets a member of the classic protocol.
         """
-        if request.group_id in self.consumers and not self._gives_way(request, waiter):
+        consumers = self.consumers.get(request.group_id)
+        if consumers is not None and consumers.members:
+            self._join_consumers(consumers, request, client, waiter)
+            return
+        if consumers is not None and not self._gives_way(consumers, request, waiter):
             return
         is_new = request.group_id not in self.groups
         if is_new and request.member_id:
@@ -95,11 +115,13 @@ class GroupMetadataManager:
                 return
         self.joining.join(group, request, client, waiter)
 
-    def _gives_way(self, request: JoinGroupRequest, waiter: Waiter) -> bool:
-        consumers = self.consumers[request.group_id]
-        if consumers.members:
-            self.rebalancing.refuse_join(waiter, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
-            return False
+    def _join_consumers(self, group: ConsumerGroup, request: JoinGroupRequest, client: Client, waiter: Waiter) -> None:
+        try:
+            self.rebalancing.answer(waiter, self.classic_members.join(group, request, client))
+        except GroupError as e:
+            self.rebalancing.refuse_join(waiter, e.code)
+
+    def _gives_way(self, consumers: ConsumerGroup, request: JoinGroupRequest, waiter: Waiter) -> bool:
         try:
             if self.rebalancing.journal is not None:
                 self.rebalancing.journal.write(request.group_id, tombstones(consumers))
@@ -109,20 +131,12 @@ class GroupMetadataManager:
         del self.consumers[request.group_id]
         return True
 
-    def make_way(self, request: ConsumerGroupHeartbeatRequest) -> list[Record]:
-        """A classic group without members gives way to one of KIP-848: records that delete it. Raises GroupError."""
-        group = self.groups.get(request.group_id)
-        if group is None:
-            return []
-        if request.member_epoch != JOIN_EPOCH:
-            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
-        if group.state is not EMPTY:
-            told = f"Cannot upgrade classic group {request.group_id} to consumer group because online upgrade is disabled."
-            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, told)
-        return [group_metadata_tombstone(request.group_id)]
-
     def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
-        """SyncGroup: answered when the leader has assigned. Raises GroupError."""
+        """SyncGroup: answered when the leader has assigned, in a consumer group at once. Raises GroupError."""
+        consumers = self.consumers.get(request.group_id)
+        if consumers is not None:
+            self.rebalancing.answer(waiter, self.classic_members.sync(consumers, request))
+            return
         group = self.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if group.state is EMPTY:
             raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -146,6 +160,9 @@ class GroupMetadataManager:
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         """Heartbeat. Raises GroupError."""
+        consumers = self.consumers.get(request.group_id)
+        if consumers is not None:
+            return self.classic_members.heartbeat(consumers, request)
         group = self.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         group.validate_member(request.member_id, request.group_instance_id)
         group.validate_generation(request.generation_id)
@@ -154,6 +171,9 @@ class GroupMetadataManager:
 
     def leave(self, group_id: str, members: Iterable[MemberIdentity]) -> list[ErrorCode]:
         """LeaveGroup: whether each has left. Raises GroupError."""
+        consumers = self.consumers.get(group_id)
+        if consumers is not None:
+            return self.classic_members.leave(consumers, members)
         group = self.group(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
         codes = [self._left(group, member) for member in members]
         if ErrorCode.NONE in codes and group.state in (STABLE, COMPLETING, PREPARING):
@@ -201,7 +221,7 @@ class GroupMetadataManager:
         """Forgets a classic group."""
         group = self.groups.pop(group_id, None)
         if group is not None:
-            group.transition_to(DEAD, self.rebalancing.clock.now_ms())
+            self.rebalancing.end(group)
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
         """Applies a record of a classic group; None forgets the group."""
@@ -231,6 +251,7 @@ class GroupMetadataManager:
 
     def loaded(self) -> None:
         """All records are applied: members are expected to be heard of."""
+        self.of_consumers.loaded()
         for group in self.groups.values():
             for member in group.members.values():
                 self.rebalancing.expect_heartbeat(group, member)

@@ -12,7 +12,7 @@ from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupResponse
 
-_KNOWN_ID_SINCE: Final = 4
+KNOWN_ID_SINCE: Final = 4
 """The version since which a new member first gets an id, and then joins with it (KIP-394)."""
 _SKIP_ASSIGNMENT_SINCE: Final = 9
 """The version since which a leader may be told not to assign anew (KIP-814)."""
@@ -64,7 +64,7 @@ class Joining:
         member_id = f"{client.client_id if instance_id is None else instance_id}-{self.new_id()}"
         if instance_id is not None and instance_id in group.static_members:
             self._replace(group, request, client, member_id, waiter)
-        elif instance_id is None and client.version >= _KNOWN_ID_SINCE:
+        elif instance_id is None and client.version >= KNOWN_ID_SINCE:
             group.pending_join.add(member_id)
             self.rebalancing.expect(group, member_id, request.session_timeout_ms)
             self.rebalancing.refuse_join(waiter, ErrorCode.MEMBER_ID_REQUIRED, member_id)

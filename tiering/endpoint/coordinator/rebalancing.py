@@ -14,7 +14,7 @@ from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from tiering.endpoint.coordinator.journal import Journal
 from tiering.endpoint.coordinator.record_messages import GroupMetadataValue, MemberMetadata
-from tiering.endpoint.coordinator.records import group_metadata_record
+from tiering.endpoint.coordinator.records import Record, group_metadata_record
 from tiering.endpoint.coordinator.timers import Task, Timers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -163,7 +163,17 @@ class Rebalancing:
     def write(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
         """Keeps the group's generation. Raises GroupError."""
         if self.journal is not None:
-            self.journal.write(group.group_id, [group_metadata_record(group.group_id, _value(group, assignments))])
+            self.journal.write(group.group_id, [self.record(group, assignments)])
+
+    def record(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> Record:
+        """What keeps a group's generation."""
+        return group_metadata_record(group.group_id, _value(group, assignments))
+
+    def end(self, group: ClassicGroup) -> None:
+        """A group is there no more; who waits for one of the same name joins again."""
+        for member in group.members.values():
+            self.refuse_former(member)
+        group.transition_to(DEAD, self.clock.now_ms())
 
     def _write_if_possible(self, group: ClassicGroup) -> None:
         try:

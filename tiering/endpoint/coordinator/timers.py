@@ -26,6 +26,10 @@ class Timers:
         if len(self._queue) > 2 * len(self._current) + 16:
             self._queue = sorted(self._current.values(), key=lambda one: one[:2])
 
+    def is_scheduled(self, key: Hashable) -> bool:
+        """Whether a key has a task."""
+        return key in self._current
+
     def cancel(self, key: Hashable) -> None:
         """Forgets the task of a key, if there is one."""
         self._current.pop(key, None)

@@ -1,12 +1,12 @@
 """What a request changes of a group: records, and the group as it is with them. Nothing is changed until they are kept."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tiering.endpoint.coordinator import consumer_group_messages as messages
 from tiering.endpoint.coordinator.modern.assignors.group_spec import Partitions
-from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
-from tiering.endpoint.coordinator.modern.member import ConsumerGroupMember
+from tiering.endpoint.coordinator.modern.consumer_group import NO_PARTITION, ConsumerGroup
+from tiering.endpoint.coordinator.modern.member import JOIN_EPOCH, ConsumerGroupMember
 from tiering.endpoint.coordinator.records import ConsumerGroupKey, ConsumerGroupValue, Record, record
 
 
@@ -18,6 +18,11 @@ class Changes:
     records: list[Record] = field(default_factory=list)
     _is_own: bool = False
 
+    @classmethod
+    def of_new(cls, group_id: str, records: Iterable[Record] = ()) -> "Changes":
+        """Of a group that is not there yet; what its records make room for is deleted by the first ones."""
+        return cls(ConsumerGroup(group_id), list(records), True)
+
     def put(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
         """A record more; None deletes what the key names."""
         if not self._is_own:
@@ -27,8 +32,12 @@ class Changes:
 
     def begin_epoch(self, metadata_hash: int) -> None:
         """The next epoch of the group, so that partitions are assigned anew."""
+        self.epoch(self.group.epoch + 1, metadata_hash)
+
+    def epoch(self, epoch: int, metadata_hash: int) -> None:
+        """This epoch of the group."""
         key = messages.ConsumerGroupMetadataKey(self.group.group_id)
-        self.put(key, messages.ConsumerGroupMetadataValue(self.group.epoch + 1, metadata_hash))
+        self.put(key, messages.ConsumerGroupMetadataValue(epoch, metadata_hash))
 
     def tell(self, member: ConsumerGroupMember) -> None:
         """What a member says of itself."""
@@ -68,6 +77,16 @@ class Changes:
         self.put(messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None)
         self.put(messages.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None)
         self.put(messages.ConsumerGroupMemberMetadataKey(group_id, member_id), None)
+
+    def replace(self, before: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
+        """Another member takes the place of a static one, with what that was to have, but in no epoch yet."""
+        after = replace(before, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        target = self.group.targets.get(before.member_id, NO_PARTITION)
+        self.remove(before.member_id)
+        self.tell(after)
+        self.target(member_id, target)
+        self.assign(after)
+        return after
 
 
 def tombstones(group: ConsumerGroup) -> list[Record]:

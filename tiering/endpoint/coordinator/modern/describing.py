@@ -13,7 +13,7 @@ from tiering.endpoint.protocol.messages.consumer_group_describe import (
     TopicPartitions,
 )
 
-_CONSUMER_MEMBER = 1
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
 def not_found(group_id: str, *, is_classic: bool) -> DescribedConsumerGroup:
@@ -49,7 +49,7 @@ def _member(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -
         member.regex,
         _assignment(has, topics),
         _assignment(group.targets.get(member.member_id, NO_PARTITION), topics),
-        _CONSUMER_MEMBER,
+        _CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
 
 

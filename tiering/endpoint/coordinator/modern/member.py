@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from tiering.endpoint.coordinator.consumer_group_messages import (
+    ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     CurrentTopicPartitions,
@@ -46,6 +47,8 @@ class ConsumerGroupMember:
     regex: str | None = ""
     """The regular expression of the topics that it subscribes, if any."""
     server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+    """What it says of itself besides, if it is one of the classic protocol."""
     assigned: Epochs = field(default_factory=dict)
     revoked: Epochs = field(default_factory=dict)
     """Partitions that it is to give up, and has not yet."""
@@ -58,6 +61,11 @@ class ConsumerGroupMember:
         """In another epoch; a request that comes once more with the former one is understood."""
         return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
+    def having(self, partitions: Mapping[str, Iterable[int]], epoch: int) -> "ConsumerGroupMember":
+        """With these partitions, in an epoch that it has come to with them."""
+        assigned = {topic: dict.fromkeys(sorted(numbers), epoch) for topic, numbers in partitions.items()}
+        return replace(self, epoch=epoch, previous_epoch=epoch, assigned=assigned)
+
     def metadata(self) -> ConsumerGroupMemberMetadataValue:
         """What it says of itself, for a record."""
         return ConsumerGroupMemberMetadataValue(
@@ -69,11 +77,12 @@ class ConsumerGroupMember:
             self.regex,
             self.rebalance_timeout_ms,
             self.server_assignor,
-            None,
+            self.classic,
         )
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerGroupMember":
-        """As a record says."""
+        """As a record says. A classic member has protocols: a record without them was written before there were such members."""
+        classic = value.classic_member_metadata
         return replace(
             self,
             instance_id=value.instance_id,
@@ -84,6 +93,7 @@ class ConsumerGroupMember:
             regex=value.subscribed_topic_regex,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
+            classic=classic if classic is not None and classic.supported_protocols else None,
         )
 
     def assignment(self) -> ConsumerGroupCurrentMemberAssignmentValue:

@@ -48,6 +48,7 @@ def updated(
         regex=member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
         client_id=client_id,
         client_host=host,
+        classic=None,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import Any, Final, TypeVar
 
+from tiering.endpoint.coordinator.consumer_group_messages import ClassicMemberMetadata
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
 from tiering.endpoint.coordinator.modern.member import (
@@ -83,6 +84,18 @@ def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Con
     return group.members[known]
 
 
+def classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
+    """A member of the classic protocol that asks in its generation. Raises GroupError."""
+    member = group.member(member_id) if instance_id is None else static_member(group, instance_id, member_id)
+    if member.classic is None:
+        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
+    if member.epoch != generation:
+        raise GroupError(ErrorCode.ILLEGAL_GENERATION)
+    return member, member.classic
+
+
 def check_released(member: ConsumerGroupMember, member_id: str) -> None:
     """Raises GroupError if a static member has not left whose name another one wants."""
     if member.epoch != LEAVE_STATIC_EPOCH:
@@ -115,16 +128,16 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, version: int)
     if epoch < 0 and not group.members:
         return lambda topic_id, partition: None
     member = group.member(member_id)
-    if version < _MEMBERS_COMMIT_SINCE:
+    if member.classic is None and version < _MEMBERS_COMMIT_SINCE:
         raise GroupError(ErrorCode.UNSUPPORTED_VERSION)
     if epoch > member.epoch:
-        raise GroupError(ErrorCode.STALE_MEMBER_EPOCH)
+        raise _of_another_epoch(member)
 
     def check(topic_id: str, partition: int) -> None:
         if epoch < member.epoch:
             since = member.epoch_of(topic_id, partition)
             if since is None or epoch < since:
-                raise GroupError(ErrorCode.STALE_MEMBER_EPOCH)
+                raise _of_another_epoch(member)
 
     return check
 
@@ -133,8 +146,14 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
     """Raises GroupError if a member asks for offsets that is none, or is in another epoch."""
     if member_id is None and epoch < 0:
         return
-    if group.member(member_id or "").epoch != epoch:
-        raise GroupError(ErrorCode.STALE_MEMBER_EPOCH)
+    member = group.member(member_id or "")
+    if member.epoch != epoch:
+        raise _of_another_epoch(member)
+
+
+def _of_another_epoch(member: ConsumerGroupMember) -> GroupError:
+    """To a classic member its epoch is a generation."""
+    return GroupError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION)
 
 
 def _invalid(told: str) -> GroupError:

@@ -15,9 +15,11 @@ from tiering.endpoint.protocol.api_keys import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     JOIN_GROUP,
+    LEAVE_GROUP,
     LIST_GROUPS,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    SYNC_GROUP,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
@@ -26,6 +28,7 @@ from tiering.endpoint.protocol.messages.consumer_group_heartbeat import Consumer
 from tiering.endpoint.protocol.messages.delete_groups import DeleteGroupsRequest
 from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 from tiering.endpoint.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,6 +40,7 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 @pytest.fixture
@@ -126,7 +130,6 @@ def test_a_group_without_members_changes_its_type_with_who_joins(endpoint: Endpo
     joined(endpoint)
     protocols = (JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0\xff\xff\xff\xff"),)
     classic = JoinGroupRequest("readers", 10_000, 1_000, protocol_type="consumer", protocols=protocols)
-    assert endpoint.ask(JOIN_GROUP, 9, classic).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     heartbeat(endpoint, member_id="one", member_epoch=-1)
     assert endpoint.ask(JOIN_GROUP, 9, classic).error_code == ErrorCode.MEMBER_ID_REQUIRED
     types = [one.group_type for one in endpoint.ask(LIST_GROUPS, 5, ListGroupsRequest()).groups]
@@ -136,10 +139,24 @@ def test_a_group_without_members_changes_its_type_with_who_joins(endpoint: Endpo
     endpoint.ask(DELETE_GROUPS, 2, DeleteGroupsRequest(("readers",)))
 
 
-def test_members_of_a_classic_group_keep_those_of_the_other_protocol_out(endpoint: Endpoint) -> None:
+def test_a_classic_member_is_one_of_a_consumer_group_and_told_its_partitions(endpoint: Endpoint) -> None:
+    joined(endpoint)
+    protocols = (JoinGroupRequestProtocol("range", b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"),)
+    classic = JoinGroupRequest("readers", 10_000, 1_000, "mine", protocol_type="consumer", protocols=protocols)
+    told = endpoint.ask(JOIN_GROUP, 9, classic)
+    assert (told.error_code, told.member_id, told.leader, told.protocol_name) == (0, "mine", "", "range")
+    sync = SyncGroupRequest("readers", told.generation_id, "mine", None, "consumer", "range")
+    nothing = b"\0\1\0\0\0\0\xff\xff\xff\xff"
+    assert endpoint.ask(SYNC_GROUP, 5, sync) == SyncGroupResponse(0, 0, "consumer", "range", nothing), "the first one has all"
+    (group,) = endpoint.ask(CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(("readers",))).groups
+    assert sorted((one.member_id, one.member_type) for one in group.members) == [("mine", 0), ("one", 1)]
+    asked = LeaveGroupRequest("readers", "", (MemberIdentity("mine"),))
+    assert [one.error_code for one in endpoint.ask(LEAVE_GROUP, 5, asked).members] == [0]
+
+
+def test_a_classic_group_is_told_to_be_no_consumer_group(endpoint: Endpoint) -> None:
     protocols = (JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0\xff\xff\xff\xff"),)
     endpoint.ask(JOIN_GROUP, 3, JoinGroupRequest("readers", 10_000, 1_000, protocol_type="consumer", protocols=protocols))
-    assert joined(endpoint).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert heartbeat(endpoint, member_id="one", member_epoch=3).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     (group,) = endpoint.ask(CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(("readers",))).groups
     assert group.error_message == "Group readers is not a consumer group."
