@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 
 from local_log.errors import OffsetOutOfRange
 from local_log.ranges import uncovered
@@ -11,8 +12,13 @@ from remote.manifest.model import Manifest
 from remote.read.plan import MissingRange
 from spark_jobs.common.commit_log import Bounds, Commit, Part, Settings
 from spark_jobs.errors import OptionError
+from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
 from spark_jobs.source.ranges import Range
+from spark_jobs.work_division import PackLimits, pack_neighbours
+
+Pack = tuple[Split, ...]
+"""Splits of one partition, each beginning where the one before ends: what a task writes together."""
 
 RETAINED = "retention has deleted them since the last commit of this backfill"
 
@@ -22,9 +28,31 @@ def part_of(manifest: Manifest) -> Part:
     return Part(manifest.topic, manifest.topic_id, manifest.partition)
 
 
-def bounds_of(split: Split) -> tuple[Part, Bounds]:
-    """The partition and the offsets of a split."""
-    return part_of(split.manifest), (split.span.start, split.span.end)
+def bounds_of(pack: Pack) -> tuple[Part, Bounds]:
+    """The partition and the offsets of a pack."""
+    return part_of(pack[0].manifest), (pack[0].span.start, pack[-1].span.end)
+
+
+def packs_of(splits: Sequence[Split], options: ReadOptions) -> Iterator[Pack]:
+    """The splits in their order, as packs of `bytesPerSplit`. Offsets between two splits, which are missing, are in no pack: once
+    they are archived they are still to be written."""
+    limits = PackLimits(options.bytes_per_split, options.max_records_per_partition, options.min_partitions)
+    for pack in pack_neighbours(splits, limits):
+        ends = [i for i in range(1, len(pack)) if pack[i - 1].span.end != pack[i].span.start]
+        yield from (pack[start:end] for start, end in pairwise([0, *ends, len(pack)]))
+
+
+def cut(pack: Pack, pieces: int, file_bytes: int) -> tuple[Pack, ...]:
+    """A pack in so many pieces of about one size, or in fewer where they would be less than a quarter of a file."""
+    total = max(sum(split.bytes for split in pack), 1)
+    pieces = min(pieces, -(-4 * total // file_bytes))
+    parts = [part for split in pack for part in split.cut(-(-split.bytes * pieces // total))]
+    found: list[list[Split]] = [[] for _ in range(pieces)]
+    before = 0
+    for part in parts:
+        found[min(before * pieces // total, pieces - 1)].append(part)
+        before += part.bytes
+    return tuple(tuple(piece) for piece in found if piece)
 
 
 def digest_of(settings: Settings, compression: str) -> str:
@@ -72,6 +100,13 @@ def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]],
             if not first <= offset <= r.manifest.end_offset:
                 raise OffsetOutOfRange(name, offset, first, r.manifest.end_offset)
         yield from (Range(r.manifest, start, end) for start, end in todo)
+
+
+def without(ranges: Iterable[Range], staged: Mapping[Part, Sequence[Bounds]]) -> Iterator[Range]:
+    """The ranges without what is staged of them, whose bounds are sorted."""
+    for r in ranges:
+        found = staged.get(part_of(r.manifest), ())
+        yield from (Range(r.manifest, *left) for left in uncovered(found, r.start, r.end))
 
 
 def _shown(value: object) -> str:

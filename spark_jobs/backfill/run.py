@@ -1,7 +1,8 @@
 """A backfill from plan to publication: what is missing is staged by tasks, committed by one put, then published."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from local_log.errors import Conflict
@@ -10,19 +11,32 @@ from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.open import open_store
 from remote.store.store_time import store_time_ms
-from spark_jobs.backfill.plan import bounds_of, digest_of, missing, refuse_other_settings, refuse_other_topics
-from spark_jobs.backfill.task import BackfillSpec, stage
+from spark_jobs.backfill.forms import BINARY, Form
+from spark_jobs.backfill.plan import (
+    Pack,
+    cut,
+    digest_of,
+    missing,
+    packs_of,
+    part_of,
+    refuse_other_settings,
+    refuse_other_topics,
+    without,
+)
+from spark_jobs.backfill.task import BackfillSpec, stage_parts
 from spark_jobs.common import commit_log
-from spark_jobs.common.commit_log import Commit, Settings
+from spark_jobs.common.commit_log import Bounds, Commit, Part, Settings
 from spark_jobs.common.estimate import bytes_of
 from spark_jobs.common.layout import By
 from spark_jobs.common.offset_ranges import OffsetRanges
-from spark_jobs.common.staging import Done, leftovers, reusable, stem_of
+from spark_jobs.common.outcome import collect_outcomes
+from spark_jobs.common.parquet_files import FILE_BYTES
+from spark_jobs.common.staging import Done, leftovers, reusable
 from spark_jobs.common.target import HIDDEN, STAGING, Target
 from spark_jobs.common.tasks import TaskLimits, run_tasks
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions
-from spark_jobs.source.partitions import Split, splits
+from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import Range
 
 ROUNDS_MAX = 10
@@ -33,24 +47,32 @@ THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run has to do after the commit `head`: ranges, and the splits of them."""
+    """The ranges that a run has to write after the commit `head`."""
 
     head: Commit
     ranges: tuple[Range, ...]
-    splits: tuple[Split, ...]
 
 
-def spec_of(options: ReadOptions, target: Target, by: By, compression: str) -> BackfillSpec:
+def spec_of(  # seven parameters: the last three have defaults, which programs mostly leave
+    options: ReadOptions,
+    target: Target,
+    by: By,
+    compression: str,
+    *,
+    key: Form = BINARY,
+    value: Form = BINARY,
+    file_bytes: int = FILE_BYTES,
+) -> BackfillSpec:
     """What all tasks have in common."""
-    spec = BackfillSpec(options, target, by, compression, "")
-    return BackfillSpec(options, target, by, compression, digest_of(_settings(spec), compression))
+    spec = BackfillSpec(options, target, by, compression, "", key, value, file_bytes)
+    return replace(spec, digest=digest_of(_settings(spec), compression))
 
 
 def plan(spec: BackfillSpec, ranges: Iterable[Range]) -> Plan:
     """What of the ranges the target does not have.
 
-    Raises OptionError where the target's files would not fit to this run's, what `missing` and `splits` raise, BadAddress where
-    the target cannot be committed to.
+    Raises OptionError where the target's files would not fit to this run's, what `missing` raises, BadAddress where the target
+    cannot be committed to.
     """
     asked, store = tuple(ranges), spec.target.store
     head = commit_log.newest(store)
@@ -65,14 +87,19 @@ def plan(spec: BackfillSpec, ranges: Iterable[Range]) -> Plan:
     refuse_other_settings(head, _settings(spec))
     refuse_other_topics(head.covered, asked)
     todo = tuple(missing(asked, head.covered, fail_on_data_loss=spec.options.fail_on_data_loss))
-    return Plan(head, todo, splits(open_store(spec.options.archive), todo, spec.options))
+    return Plan(head, todo)
+
+
+def packs(spec: BackfillSpec, ranges: Iterable[Range]) -> tuple[Pack, ...]:
+    """What tasks write of the ranges. Raises what `splits` raises."""
+    return tuple(packs_of(splits(open_store(spec.options.archive), ranges, spec.options), spec.options))
 
 
 def run(spec: BackfillSpec, ranges: Iterable[Range], clock: Clock, ids: Ids, master: str | None = None) -> dict[str, Any]:
     """Writes what of the ranges the target does not have, and gives the report.
 
-    A split that fails keeps no other from being committed; then its error is raised. Raises also what `plan` raises, Conflict,
-    and Spark's errors: then what was staged is left to the next run.
+    A split that fails keeps no other from being committed; then its error is raised. Raises also what `plan` and `packs` raise,
+    Conflict, and Spark's errors: then what was staged is left to the next run.
     """
     started_s, asked, run_id = stopwatch(), tuple(ranges), ids.new_id()
     store = spec.target.store
@@ -118,25 +145,26 @@ def sweep(store: ObjectStore, head: Commit, ids: Ids) -> None:
 def _staged(
     spec: BackfillSpec, store: ObjectStore, todo: Plan, ids: Ids, master: str | None
 ) -> tuple[Sequence[Done], int, Exception | None]:
-    """All splits that are staged, how many of them were found so, and the worst error of those that are not."""
-    by_stem = {stem_of(spec.digest, *bounds_of(split)): split for split in todo.splits}
-    listing = tuple(store.list(f"{STAGING}{spec.digest}/")) if by_stem else ()
-    found = tuple(reusable(store, by_stem, listing, _now_ms(store, listing, ids)))
+    """Everything that is staged, how much of it was found so, and the worst error of what is not."""
+    wanted: dict[Part, tuple[Bounds, ...]] = {}
+    for r in todo.ranges:
+        wanted[part_of(r.manifest)] = (*wanted.get(part_of(r.manifest), ()), (r.start, r.end))
+    listing = tuple(store.list(f"{STAGING}{spec.digest}/")) if wanted else ()
+    found = tuple(reusable(store, wanted, listing, _now_ms(store, listing, ids)))
+    by_part: dict[Part, list[Bounds]] = {}
     for done in found:
-        del by_stem[stem_of(spec.digest, done.part, (done.start, done.end))]
+        by_part.setdefault(done.part, []).append((done.start, done.end))
 
-    def task(split: Split) -> Done:
-        return stage(spec, split)
-
-    fresh, error = run_tasks(
+    outcomes, error = run_tasks(
         "backfill",
-        list(by_stem.values()),
-        task,
-        bytes_of,
+        packs(spec, without(todo.ranges, by_part)),
+        lambda pack: stage_parts(spec, pack),
+        lambda pack: sum(map(bytes_of, pack)),
         limits=TaskLimits(master, spec.options.bytes_per_split, spec.options.min_partitions),
-        cut=Split.cut,
+        cut=lambda pack, pieces: cut(pack, pieces, spec.options.bytes_per_split),
     )
-    return (*found, *fresh), len(found), error
+    fresh, failure = collect_outcomes(chain.from_iterable(outcomes))
+    return (*found, *fresh), len(found), failure or error
 
 
 def _now_ms(store: ObjectStore, listing: Sequence[ObjectMeta], ids: Ids) -> int:
@@ -145,7 +173,8 @@ def _now_ms(store: ObjectStore, listing: Sequence[ObjectMeta], ids: Ids) -> int:
 
 
 def _settings(spec: BackfillSpec) -> Settings:
-    return Settings(spec.columns, str(spec.by), spec.options.read_committed)
+    columns = tuple(spec.forms[name].named(name) if name in spec.forms else name for name in spec.columns)
+    return Settings(columns, str(spec.by), spec.options.read_committed)
 
 
 def _files_of(target: Target, ranges: Iterable[Range]) -> list[str]:
@@ -168,8 +197,11 @@ def _report(spec: BackfillSpec, head: Commit, done: Sequence[Done], found: int, 
         "splits_found_staged": found,
         "offsets": added,
         "files": [{k: v for k, v in asdict(f).items() if k != "staged"} for f in files],
+        "file_count": len(files),
         "rows": sum(f.rows for f in files),
         "bytes": sum(f.bytes for f in files),
+        "unparsed_keys": sum(d.unparsed_keys for d in done),
+        "unparsed_values": sum(d.unparsed_values for d in done),
         "read_requests": sum(d.requests for d in done),
         "read_bytes": sum(d.read_bytes for d in done),
         "seconds": round(seconds, 3),

@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 from spark_jobs.common.layout import By, parts
 from spark_jobs.common.staged_file import StagedFile
 
+FILE_BYTES = 128_000_000
+"""About what a file has, unless the user has set another size: what readers of Parquet make one task of."""
 ROW_GROUP_BYTES = 64 << 20
 HELD_BYTES_MAX = 256 << 20
 """What waits for a full row group, of all folders together; the fullest is written when there is more."""
@@ -32,10 +34,17 @@ class _Folder:
 
 
 class ParquetFiles:
-    """Writes rows to files that `place(folder, number)` gives a path for, by folder and from 0; `rows` are those by path."""
+    """Writes rows to files that `place(folder, number)` gives a path for, by folder and from 0; `rows` are those by path.
 
-    def __init__(self, schema: Any, topic: str, by: By, compression: str, place: Callable[[str, int], str]) -> None:
+    A file that has `file_bytes` is closed, and its folder's next rows begin another one.
+    """
+
+    def __init__(  # six parameters: what all files have in common
+        self, schema: Any, topic: str, by: By, compression: str, place: Callable[[str, int], str], file_bytes: int = FILE_BYTES
+    ) -> None:
         self._schema = schema
+        self._file_bytes = file_bytes
+        self._group_bytes = min(ROW_GROUP_BYTES, file_bytes)
         self._topic = topic
         self._by = by
         self._compression = compression
@@ -62,7 +71,7 @@ class ParquetFiles:
         folder.batches.append(part)
         folder.bytes += size
         self._held_bytes += size
-        if folder.bytes >= ROW_GROUP_BYTES:
+        if folder.bytes >= self._group_bytes:
             self._write_group(name)
         while self._held_bytes > HELD_BYTES_MAX:
             self._write_group(max(self._folders, key=lambda n: self._folders[n].bytes))
@@ -93,6 +102,8 @@ class ParquetFiles:
         self.rows[path] = self.rows.get(path, 0) + table.num_rows
         self._held_bytes -= folder.bytes
         folder.batches, folder.bytes = [], 0
+        if folder.file.tell() >= self._file_bytes:
+            self._close(name)
 
     def _close(self, name: str) -> None:
         del self._open[name]

@@ -30,7 +30,10 @@ KEEP_MS = 7 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A split whose files are staged, by the attempt with this id. It read `read_bytes` by `requests` of the archive."""
+    """Offsets whose files are staged, by the attempt with this id. It read `read_bytes` by `requests` of the archive.
+
+    Of the keys and values so many could not be read in the form that was asked for.
+    """
 
     attempt: str
     part: Part
@@ -39,6 +42,8 @@ class Done:
     files: tuple[File, ...]
     requests: int
     read_bytes: int
+    unparsed_keys: int = 0
+    unparsed_values: int = 0
 
 
 def stem_of(settings: str, part: Part, bounds: Bounds) -> str:
@@ -67,7 +72,9 @@ def decode(body: bytes, key: str) -> Done:
         part, start, end = part_of(read["part"]), whole(read["start"]), whole(read["end"])
         _check_split(key, part, (start, end))
         files = tuple(file_of(f, f"topic={part.topic}/", key.removesuffix(_MARK)) for f in read["files"])
-        return Done(str(read["attempt"]), part, start, end, files, whole(read["requests"]), whole(read["read_bytes"]))
+        unparsed = whole(read.get("unparsed_keys", 0)), whole(read.get("unparsed_values", 0))  # an older mark has none
+        asked = whole(read["requests"]), whole(read["read_bytes"])
+        return Done(str(read["attempt"]), part, start, end, files, *asked, *unparsed)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(f"this is no mark of a staged split ({e!r}); delete it", file=key) from e
 
@@ -77,19 +84,36 @@ def _check_split(key: str, part: Part, bounds: Bounds) -> None:
         raise ValueError(f"it is of {part} and {bounds}")
 
 
-def reusable(store: ObjectStore, stems: Iterable[str], listing: Iterable[ObjectMeta], now_ms: int) -> Iterator[Done]:
-    """The marks of splits, not older than REUSE_MS, whose files are all there; other marks of these splits are deleted."""
-    sizes: dict[str, ObjectMeta] = {meta.key: meta for meta in listing}
-    for stem in stems:
-        meta = sizes.get(mark_of(stem))
-        if meta is None:
+def reusable(
+    store: ObjectStore, wanted: Mapping[Part, tuple[Bounds, ...]], listing: Iterable[ObjectMeta], now_ms: int
+) -> Iterator[Done]:
+    """What is staged of the wanted ranges, each offset once: marks not older than REUSE_MS whose files are all there.
+
+    Other marks in these ranges are deleted. Where the ranges of two overlap, the one that begins first counts, or else the longer
+    one: a run of other options may have divided the offsets in another way.
+    """
+    metas: dict[str, ObjectMeta] = {meta.key: meta for meta in listing}
+    ends: dict[Part, int] = {}
+    for part, start, minus_end, meta in sorted(_marks(metas.values()), key=lambda mark: mark[:3]):
+        end = -minus_end
+        is_wanted = any(first <= start and end <= last for first, last in wanted.get(part, ()))
+        if not is_wanted or start < ends.get(part, 0):
             continue
         done = decode(store.get(meta.key), meta.key)
         is_young = meta.modified_ms is not None and now_ms - meta.modified_ms <= REUSE_MS
-        if is_young and all(f.staged in sizes and sizes[f.staged].size == f.bytes for f in done.files):
+        if is_young and all(f.staged in metas and metas[f.staged].size == f.bytes for f in done.files):
+            ends[part] = end
             yield done
         else:
             store.delete(meta.key)
+
+
+def _marks(listing: Iterable[ObjectMeta]) -> Iterator[tuple[Part, int, int, ObjectMeta]]:
+    """The marks of a listing, with the bounds that their names have; the end is negative: the longer one is sorted first."""
+    for meta in listing:
+        named = _NAME.fullmatch(meta.key)
+        if named is not None and meta.key.endswith(_MARK):
+            yield Part(named[1], named[2], int(named[3])), int(named[4]), -int(named[5]), meta
 
 
 def leftovers(listing: Iterable[ObjectMeta], covered: Mapping[Part, Iterable[Bounds]], now_ms: int) -> tuple[str, ...]:

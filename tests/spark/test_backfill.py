@@ -22,6 +22,8 @@ Row = dict[str, Any]
 Expected = Callable[..., list[Row]]
 Backfill = Callable[..., Result]
 
+ALONE = ("--option", "maxRecordsPerPartition=2600")
+"""With this no two segments of g-txn share a file."""
 TXN_FILES = [f"topic=g-txn/0-{start:020d}-{end:020d}.parquet" for start, end in [(0, 102), (102, 2683), (2683, 2744)]]
 
 
@@ -68,7 +70,7 @@ def test_the_files_hold_every_row(backfill: Backfill, expected: Expected, tmp_pa
 
 
 def test_the_report_names_every_file_with_its_rows_and_bytes(backfill: Backfill, target: Target) -> None:
-    result = backfill(target.url, "--topic", "g-txn", "--by", "none")
+    result = backfill(target.url, "--topic", "g-txn", "--by", "none", "--list-files", *ALONE)
     assert result.exit_code == 0, result.stderr
     report, found = json.loads(result.stdout), files(target)
     assert report["target"] == target.url
@@ -78,13 +80,53 @@ def test_the_report_names_every_file_with_its_rows_and_bytes(backfill: Backfill,
     assert report["rows"] == sum(file["rows"] for file in report["files"])
     assert (report["version"], report["splits"], report["offsets"]) == (1, 3, {"g-txn": {"0": [0, 2744]}})
     assert report["read_bytes"] > 0
+    assert result.stderr.startswith(f"backfill: {report['rows']:,} rows, ")
+    assert f" in 3 files are new in {target.url} (version 1, " in result.stderr
+
+
+def test_small_segments_share_a_file_and_the_report_lists_none_unless_asked(backfill: Backfill, tmp_path: Path) -> None:
+    report = json.loads(backfill(tmp_path / "out", "--topic", "g-txn", "--topic", "g-tiny", "--by", "none").stdout)
+    names = sorted(str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("topic=*/*.parquet"))
+    assert names == [f"topic={topic}/0-{0:020d}-{end:020d}.parquet" for topic, end in (("g-tiny", 1), ("g-txn", 2744))]
+    assert (report["file_count"], report["splits"], "files" in report) == (2, 2, False)
+
+
+def test_a_file_is_about_as_large_as_it_is_to_be(backfill: Backfill, expected: Expected, tmp_path: Path) -> None:
+    backfill(tmp_path / "out", "--topic", "g-big", "--by", "none", "--compression", "none", "--target-file-mb", "1MB")
+    *sizes, _ = [file.stat().st_size for file in sorted((tmp_path / "out").rglob("topic=*/*.parquet"))]
+    assert sizes
+    assert all(size < 2_500_000 for size in sizes), sizes
+    assert rows(tmp_path / "out") == expected("g-big")
+
+
+def test_keys_and_values_are_what_is_asked_for_and_nothing_is_lost(
+    backfill: Backfill, spark: SparkSession, expected: Expected, tmp_path: Path
+) -> None:
+    forms = ["--key-as", "text", "--value-as", "json", "--value-schema", "n INT, s STRING"]
+    result = backfill(tmp_path / "out", "--topic", "g-mixed", *forms)
+    assert result.exit_code == 0, result.stderr
+    report, wanted = json.loads(result.stdout), expected("g-mixed")
+    frame = spark.read.parquet(str(tmp_path / "out")).orderBy("offset")
+    assert frame.schema["value"].dataType.simpleString() == "struct<n:int,s:string>"
+    found = frame.collect()
+    assert [row.offset for row in found] == [row["offset"] for row in wanted]
+    for row, was in zip(found, wanted, strict=True):
+        assert (row.key.encode() if row.key is not None else row.key_raw) == was["key"]
+        assert row.value_raw == was["value"]  # no value of this topic is such a document
+        assert row.value is None
+    unparsed = sum(row["value"] is not None for row in wanted)
+    assert report["unparsed_values"] == unparsed > 0
+    assert f"{unparsed} values are not JSON of --value-schema: the column value_raw has" in result.stderr
+    refused = backfill(tmp_path / "out", "--topic", "g-tiny")
+    assert refused.exit_code == 2
+    assert "value json struct<n:int,s:string>" in refused.stderr
 
 
 def test_a_second_run_finds_nothing_to_do_and_leaves_the_same_files(backfill: Backfill, target: Target) -> None:
     assert backfill(target.url, "--topic", "g-txn").exit_code == 0
     before = files(target)
     again = json.loads(backfill(target.url, "--topic", "g-txn").stdout)
-    assert (again["version"], again["splits"], again["files"], again["offsets"]) == (1, 0, [], {})
+    assert (again["version"], again["splits"], again["file_count"], again["offsets"]) == (1, 0, 0, {})
     assert files(target) == before
 
 
@@ -231,6 +273,12 @@ def test_what_is_archived_later_is_added(
         (["--topic", "g-txn", "--option", "unknown=1"], 2, "option unknown is unknown"),
         (["--topic", "g-txn", "--option", "minPartitions=none"], 2, "option minPartitions is 'none'"),
         (["--topic", "g-txn", "--compression", "rar"], 2, "--compression"),
+        (["--topic", "g-txn", "--target-file-mb", "some"], 2, "expected bytes, or a size such as 500kB"),
+        (["--topic", "g-txn", "--value-as", "json"], 2, "give --value-schema"),
+        (["--topic", "g-txn", "--key-schema", "id INT"], 2, "add --key-as json"),
+        (["--topic", "g-txn", "--value-as", "json", "--value-schema", "id NUMBER"], 2, "--value-schema 'id NUMBER' is no schema"),
+        (["--topic", "g-txn", "--value-as", "json", "--value-schema", "ARRAY<INT>"], 2, "no schema of an object"),
+        (["--topic", "g-txn", "--value-as", "json", "--value-schema", "m MAP<STRING, INT>"], 2, "map<string,int> cannot be read"),
         ([], 2, "--topic"),
         (["--offsets", "[]"], 2, "--offsets"),
         (["--offsets", '{"g-txn": {"0": [5, 4]}}'], 2, "--offsets"),
@@ -283,10 +331,11 @@ def test_a_segment_that_fails_its_checksum_stops_no_other_file_and_the_job_says_
         byte = file.read(1)
         file.seek(100)
         file.write(bytes([byte[0] ^ 1]))
-    args = ["--archive", str(damaged), "--to", str(tmp_path / "out"), "--topic", "g-txn", "--topic", "g-tiny"]
+    args = ["--archive", str(damaged), "--to", str(tmp_path / "out"), "--topic", "g-txn", "--topic", "g-tiny", "--by", "none"]
     result = CliRunner().invoke(main, args, catch_exceptions=False)
     assert (result.exit_code, result.stdout) == (6, "")
     assert "CRC" in result.stderr
     assert segment.name in result.stderr
-    assert {file.name for file in (tmp_path / "out").rglob("*.parquet")} >= {name.partition("/")[2] for name in TXN_FILES[1:]}
+    assert [row for row in rows(tmp_path / "out") if row["topic"] == "g-txn"] == expected("g-txn", 102)
+    assert len(list((tmp_path / "out").rglob("topic=g-txn/*.parquet"))) == 1, "what is not damaged shares a file"
     assert [row for row in rows(tmp_path / "out") if row["topic"] == "g-tiny"] == expected("g-tiny")

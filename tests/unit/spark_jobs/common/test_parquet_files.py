@@ -32,7 +32,9 @@ def batches(days: list[int], rows_each: int = 10) -> list[pa.RecordBatch]:
     return made
 
 
-def written(folder: Path, given: list[pa.RecordBatch]) -> tuple[ParquetFiles, dict[str, list[str]]]:
+def written(
+    folder: Path, given: list[pa.RecordBatch], file_bytes: int = parquet_files.FILE_BYTES
+) -> tuple[ParquetFiles, dict[str, list[str]]]:
     paths: dict[str, list[str]] = defaultdict(list)
     numbers = count()
 
@@ -41,7 +43,7 @@ def written(folder: Path, given: list[pa.RecordBatch]) -> tuple[ParquetFiles, di
         paths[name].append(str(folder / f"{next(numbers)}"))
         return paths[name][-1]
 
-    files = ParquetFiles(SCHEMA, "orders", By.date, "snappy", place)
+    files = ParquetFiles(SCHEMA, "orders", By.date, "snappy", place, file_bytes)
     files.write_all(given)
     return files, paths
 
@@ -72,6 +74,15 @@ def test_rows_of_one_day_are_one_file_of_full_row_groups(tmp_path: Path, monkeyp
     metadata = pq.ParquetFile(path).metadata
     assert metadata.num_rows == 200
     assert metadata.num_row_groups > 3
+
+
+def test_a_file_that_is_large_enough_is_followed_by_another_one(tmp_path: Path) -> None:
+    _, paths = written(tmp_path, batches([3] * 2000), file_bytes=5000)
+    ((*files,),) = paths.values()
+    assert offsets(files) == list(range(2000))
+    sizes = [Path(file).stat().st_size for file in files]
+    assert len(sizes) > 3
+    assert all(5000 <= size < 20_000 for size in sizes[:-1]), sizes
 
 
 def test_no_rows_make_no_file(tmp_path: Path) -> None:
