@@ -1,6 +1,8 @@
 """What a backfill still has to write: what is asked for without what its target has."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,10 +10,21 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
-from remote.read.plan import MissingRange
-from spark_jobs.backfill.plan import digest_of, missing, part_of, refuse_other_settings, refuse_other_topics
+from remote.read.plan import MissingRange, Span
+from spark_jobs.backfill.plan import (
+    Pack,
+    cut,
+    digest_of,
+    missing,
+    packs_of,
+    part_of,
+    refuse_other_settings,
+    refuse_other_topics,
+)
 from spark_jobs.common.commit_log import Bounds, Part, Settings, following, nothing
 from spark_jobs.errors import OptionError
+from spark_jobs.source.options import parse
+from spark_jobs.source.partitions import Split
 from spark_jobs.source.ranges import Range
 
 LOG = manifest(entry(0, 50), entry(50, 100))
@@ -75,3 +88,38 @@ def test_settings_have_to_be_those_of_the_runs_before(other: Settings) -> None:
     with pytest.raises(OptionError, match="choose an empty folder"):
         refuse_other_settings(nothing(SETTINGS), other)
     assert digest_of(other, "snappy") != digest_of(SETTINGS, "snappy") != digest_of(SETTINGS, "zstd")
+
+
+def split(start: int, end: int, log_size: int = 100) -> Split:
+    segment = replace(entry(start, end), log_size=log_size)
+    return Split(manifest(segment), Span(segment, start, end))
+
+
+def offsets(packs: Iterable[Pack]) -> list[list[tuple[int, int]]]:
+    return [[(s.span.start, s.span.end) for s in pack] for pack in packs]
+
+
+def test_small_segments_share_a_pack_and_missing_offsets_are_in_none() -> None:
+    splits = [split(0, 10), split(10, 20), split(25, 30), split(30, 40), split(40, 50, 1 << 30)]
+    options = parse({"archive": "a", "subscribe": "t", "bytesPerSplit": "1MB"})
+    assert offsets(packs_of(splits, options)) == [[(0, 10), (10, 20)], [(25, 30), (30, 40)], [(40, 50)]]
+    assert list(packs_of([], options)) == []
+
+
+@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=12), pieces=st.integers(2, 9), file_bytes=st.integers(1, 5000))
+def test_a_pack_is_cut_into_no_more_pieces_than_asked_and_keeps_every_offset(
+    sizes: list[int], pieces: int, file_bytes: int
+) -> None:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    pack = tuple(split(end - size, end, size * 10) for size, end in zip(sizes, ends, strict=True))
+    cuts = offsets(cut(pack, pieces, file_bytes))
+    assert 1 <= len(cuts) <= pieces
+    flat = [bounds for piece in cuts for bounds in piece]
+    assert flat[0][0] == 0
+    assert flat[-1][1] == ends[-1]
+    assert all(before[1] == after[0] for before, after in pairwise(flat))
+
+
+def test_a_pack_is_not_cut_into_pieces_of_less_than_a_quarter_of_a_file() -> None:
+    assert offsets(cut((split(0, 100, 1000),), 50, 1000)) == [[(0, 25)], [(25, 50)], [(50, 75)], [(75, 100)]]
+    assert offsets(cut((split(0, 100, 1000),), 50, 100_000)) == [[(0, 100)]]
