@@ -48,10 +48,19 @@ class LogFolder:
             self.doomed.append((self.now_ms() + self.config.file_delete_delay_ms, files))
 
     def delete_due(self) -> None:
-        """Deletes the files whose delay has passed. Other threads may add files meanwhile."""
+        """Deletes the files whose delay has passed, the longest one after the clock was set back.
+
+        Other threads may add files meanwhile.
+        """
         now = self.now_ms()
-        for one in [(due, files) for due, files in self.doomed if due <= now]:
-            for file in one[1]:
+        latest = now + self.config.file_delete_delay_ms
+        for one in tuple(self.doomed):
+            due, files = one
+            if now < due <= latest:
+                continue
+            for file in files if due <= now else ():
                 self.disk.delete(file)
             with suppress(ValueError):  # another thread was as fast
                 self.doomed.remove(one)
+                if due > latest:
+                    self.doomed.append((latest, files))

@@ -381,7 +381,8 @@ class LogManager:
                 self._cleaner.run()
             problems += run_jobs(jobs_of(task, now_ms, self._by_directory(), self._archived_through, self._policies))
         due = [d for d in self._doomed if d.due_ms <= now_ms]
-        self._doomed = [d for d in self._doomed if d.due_ms > now_ms]
+        latest_ms = now_ms + self._default.file_delete_delay_ms  # the clock may have been set back
+        self._doomed = [replace(d, due_ms=min(d.due_ms, latest_ms)) for d in self._doomed if d.due_ms > now_ms]
         problems += run_jobs((d.directory, partial(_delete_folder, d)) for d in due)
         problems += run_jobs((m.directory, m.log.folder.delete_due) for m in self._logs())
         problems += self._cleaner.take_errors()

@@ -240,6 +240,21 @@ def test_files_that_were_given_up_stay_for_the_delay(tmp_path: Path) -> None:
     assert {p: e.last_sequence for p, e in at.log.producers.producers.items()} == {1: 0, 2: 0}
 
 
+def test_files_that_were_given_up_do_not_stay_longer_because_the_clock_is_set_back(tmp_path: Path) -> None:
+    at = Log(tmp_path, settings(file_delete_delay_ms=1000))
+    sequenced(at, 1, 2)
+    at.log.roll()
+    at.log.update_high_watermark(2)
+    at.log.maybe_increment_log_start_offset(2)
+    assert delete_old(at) == 2
+    at.clock.sleep(-3_600_000)
+    at.log.folder.delete_due()
+    assert at.files(".log.deleted") == [0, 1], "who reads them may do so yet"
+    at.clock.sleep(1000)
+    at.log.folder.delete_due()
+    assert at.files(".deleted") == []
+
+
 def test_producers_are_remembered_when_their_records_are_deleted(tmp_path: Path) -> None:
     size = len(batch_of("v", producer=1, sequence=0))
     at = Log(tmp_path, settings(segment_bytes=size, retention_bytes=2 * size))

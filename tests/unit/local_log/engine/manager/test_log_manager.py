@@ -96,6 +96,17 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_after_the_delay(world: Worl
         manager.delete(ORDERS)
 
 
+def test_a_deleted_log_does_not_stay_longer_because_the_clock_is_set_back(world: World, tmp_path: Path) -> None:
+    manager = world.start(tmp_path)
+    append(manager.get_or_create(ORDERS))
+    manager.delete(ORDERS)
+    folder = tmp_path / f"orders-0.{0:032x}-delete"
+    world.later(manager, -3_600_000)
+    assert folder.is_dir()
+    world.later(manager, SMALL.file_delete_delay_ms)
+    assert not folder.exists()
+
+
 def test_a_new_log_takes_nothing_over_from_one_of_its_name_that_the_checkpoints_know(world: World, tmp_path: Path) -> None:
     for name in ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         (tmp_path / name).write_text("0\n1\norders 0 100\n")
