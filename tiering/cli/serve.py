@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from tiering.command.options import (
     own_log_dirs_option,
 )
 from tiering.command.output import say, warn
+from tiering.command.stop_signals import stopped_by_signals
 from tiering.endpoint.addresses import host_and_port, is_every_address, is_loopback
 
 if TYPE_CHECKING:
@@ -159,7 +160,9 @@ def command(options: Options) -> None:
         click.echo(_unit(options, own), nl=False)
         return
     if own is None:
-        _end(is_hung=_serve(config))
+        with ExitStack() as signals:
+            hung = _serve(config, signals)
+        _end(is_hung=hung)
     else:
         _serve_own(config, own)
 
@@ -297,16 +300,16 @@ def _serve_own(config: "BrokerServerConfig", own: "Config") -> None:
 
     is_alone = own.settings.archive_url is None
     kept = "a single node, without an archive" if is_alone else f"a single node, archived in {own.settings.archive_url}"
-    with own_dirs(own, os.environ, warn) as dirs:
+    with ExitStack() as signals, own_dirs(own, os.environ, warn) as dirs:
         say(f"tiering: the log of {', '.join(own.settings.log_dirs)}: {kept}; nothing is replicated")
-        hung = _serve(config, (dirs, own))
+        hung = _serve(config, signals, (dirs, own))
     if dirs.failure is not None:
         raise dirs.failure
     _end(is_hung=hung or dirs.is_hung)
 
 
-def _serve(config: "BrokerServerConfig", own: "tuple[OwnDirs, Config] | None" = None) -> bool:
-    """Whether threads wait for something yet."""
+def _serve(config: "BrokerServerConfig", signals: ExitStack, own: "tuple[OwnDirs, Config] | None" = None) -> bool:
+    """Whether threads wait for something yet. `signals` lasts until all is closed."""
     from tiering.endpoint.broker_server import broker_server
 
     with broker_server(config, warn, None if own is None else own[0].tier) as server:
@@ -314,6 +317,7 @@ def _serve(config: "BrokerServerConfig", own: "tuple[OwnDirs, Config] | None" = 
         with _pages(server) if own is None else _own_pages(server, *own):
             if own is not None:
                 own[0].run_in_background(server.stop)
+            signals.enter_context(stopped_by_signals(server.stop))
             say(f"tiering: {server.topics} topics at {host}:{port}")
             server.serve()
     return bool(server.hung)

@@ -117,7 +117,7 @@ class BrokerServer:
             self.server.stop()
 
     def serve(self) -> None:
-        """Answers until SIGTERM or SIGINT. Once only."""
+        """Answers until `stop`. Once only."""
         collect_seldom()
         asyncio.run(self._serve())
 

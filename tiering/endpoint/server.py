@@ -5,9 +5,7 @@ few threads, since a store may take its time.
 """
 
 import asyncio
-import signal
 import socket
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
@@ -83,11 +81,8 @@ class Server:
         self._fetches = FetchesAtOnce(self._core, self._at_once, self._send, self._received, self._receive)
 
     async def serve(self, listener: socket.socket) -> None:
-        """Until `stop`, or SIGTERM or SIGINT on the main thread; then answers what has been asked, and ends."""
+        """Until `stop`; then answers what has been asked, and ends."""
         self._loop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._loop.add_signal_handler(number, self.stop)
         acceptor = Acceptor(self._loop, listener, self._take, self.context.report, self.config.send_buffer_bytes)
         acceptor.start()
         if self.context.quotas is None:
