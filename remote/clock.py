@@ -25,6 +25,13 @@ class Clock(Protocol):
         """Sleeps for so many seconds."""
 
 
+class Time(Clock, Protocol):
+    """The wall clock, which may be set at any time, and one that nobody sets, to see how long something takes (Kafka's Time)."""
+
+    def hi_res_clock_ms(self) -> int:
+        """Milliseconds since some moment that stays the same while this process lives (Java's nanoTime)."""
+
+
 class Ids(Protocol):
     """A generator of unique ids."""
 
@@ -40,13 +47,16 @@ class Randomness(Protocol):
 
 
 class SystemClock:
-    """The system clock."""
+    """The clocks of the system."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000  # noqa: TID251  # the only place that reads the time
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def hi_res_clock_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
 
 
 class RandomIds:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness
+from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness, Time
 from remote.store.open import open_backend
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remote.store.api import ObjectStore
     from remote.store.instrumented import Meter
 
-CLOCK: Final[Clock] = SystemClock()
+CLOCK: Final[Time] = SystemClock()
 IDS: Final[Ids] = RandomIds()
 RANDOMNESS: Final[Randomness] = SystemRandomness()
 

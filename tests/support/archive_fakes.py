@@ -355,13 +355,18 @@ class CrashesAt(Door):
 
 
 class FixedClock:
-    """Stands still; `slept` are the seconds that somebody wanted to wait."""
+    """Stands still; `slept` are the seconds that somebody wanted to wait, and the wall clock was set by `set_by_ms`."""
+
+    set_by_ms = 0
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.now = now_ms
         self.slept: list[float] = []
 
     def now_ms(self) -> int:
+        return self.now + self.set_by_ms
+
+    def hi_res_clock_ms(self) -> int:
         return self.now
 
     def sleep(self, seconds: float) -> None:

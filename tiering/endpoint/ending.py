@@ -7,24 +7,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from remote.clock import Clock
+from remote.clock import Time
 
 END_MS_MAX: Final = 1_000
 
 
-def left_behind(ends: Mapping[str, Callable[[], object]], clock: Clock) -> list[str]:
+def left_behind(ends: Mapping[str, Callable[[], object]], clock: Time) -> list[str]:
     """Calls all of them at once; the names of those that have not returned in time."""
     threads = {name: threading.Thread(target=end, name=f"end of {name}", daemon=True) for name, end in ends.items()}
     for thread in threads.values():
         thread.start()
-    until_ms = clock.now_ms() + END_MS_MAX
+    until_ms = clock.hi_res_clock_ms() + END_MS_MAX
     for thread in threads.values():
-        thread.join(max(0, until_ms - clock.now_ms()) / 1000)
+        thread.join(max(0, until_ms - clock.hi_res_clock_ms()) / 1000)
     return [name for name, thread in threads.items() if thread.is_alive()]
 
 
 @contextmanager
-def pools(threads: Mapping[str, int], clock: Clock, hung: list[str]) -> Iterator[tuple[ThreadPoolExecutor, ...]]:
+def pools(threads: Mapping[str, int], clock: Time, hung: list[str]) -> Iterator[tuple[ThreadPoolExecutor, ...]]:
     """Pools of so many threads, by the names of these. What has begun is waited for at the end, but not for ever: see `hung`."""
     found = {name: ThreadPoolExecutor(count, thread_name_prefix=name) for name, count in threads.items()}
     try:

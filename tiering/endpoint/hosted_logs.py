@@ -19,7 +19,7 @@ from local_log.errors import LogError, NotFound, Unavailable
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.log_reader import LogReader
-from remote.clock import Clock
+from remote.clock import Time
 from remote.parallel import in_order
 from tiering.endpoint.protocol.writing import Written
 from tiering.endpoint.recent_log_dir import RecentLogDir
@@ -65,7 +65,7 @@ class HostedLogs:
     """All topics of `tiers`."""
 
     tiers: Tiers
-    clock: Clock
+    clock: Time
     archive_ms_max: int = ARCHIVE_MS_MAX
     local_ms_max: int = LOCAL_MS_MAX
     unread_ms_max: int = UNREAD_MS_MAX
@@ -99,7 +99,7 @@ class HostedLogs:
 
         The controllers' log is none: a broker has it, and no clients.
         """
-        now_ms, listed_ms = self.clock.now_ms(), self._listed_ms
+        now_ms, listed_ms = self.clock.hi_res_clock_ms(), self._listed_ms
         if listed_ms is not None and now_ms - listed_ms < self.archive_ms_max:
             return self._names
         if not self._listing.acquire(blocking=listed_ms is None):
@@ -127,7 +127,7 @@ class HostedLogs:
             return None
         known = self._topics.get(name)
         with self._loads(name, wait=known is None) as is_mine:
-            return self._fresh(name, self.clock.now_ms()) if is_mine else known  # another thread looks at it
+            return self._fresh(name, self.clock.hi_res_clock_ms()) if is_mine else known  # another thread looks at it
 
     def directories(self) -> tuple[tuple[str, Disk | None], ...]:
         """Where the logs are: the log directory, or the archive where there is none, which is on no disk."""
@@ -180,7 +180,7 @@ class HostedLogs:
 
     def _late_ms(self, known: HostedTopic) -> int:
         """Since when the topic should have been looked at again; below 0 before that."""
-        now_ms, listed_ms = self.clock.now_ms(), self._listed_ms
+        now_ms, listed_ms = self.clock.hi_res_clock_ms(), self._listed_ms
         if listed_ms is None:
             return now_ms
         late_ms = now_ms - min(listed_ms, known.loaded_ms) - self.archive_ms_max
@@ -188,7 +188,7 @@ class HostedLogs:
 
     def everything(self) -> dict[str, HostedTopic | LogError]:
         """All topics by name, in order; why it cannot be opened in the place of one that never was. Raises LogError."""
-        names, now_ms = self.names(), self.clock.now_ms()
+        names, now_ms = self.names(), self.clock.hi_res_clock_ms()
         with self._lock:
             found: dict[str, HostedTopic | LogError | None] = {name: self._topics.get(name) for name in names}
             absent = {name for name, at_ms in self._absent.items() if now_ms - at_ms < self.archive_ms_max}
@@ -244,7 +244,7 @@ class HostedLogs:
         """Has the topic loaded anew as soon as RETRY_MS are over since it was: something was not there."""
         with self._lock:
             known, fresh_ms = self._topics.get(name), self.archive_ms_max - RETRY_MS
-            if known is not None and self.clock.now_ms() - known.loaded_ms < fresh_ms:
+            if known is not None and self.clock.hi_res_clock_ms() - known.loaded_ms < fresh_ms:
                 self._topics[name] = replace(known, loaded_ms=known.loaded_ms - fresh_ms)
 
     def reloaded(self, name: str, since_ms: int) -> HostedTopic | None:
@@ -252,7 +252,7 @@ class HostedLogs:
         with self._loads(name, wait=True):
             known = self._topics.get(name)
             is_fresh = known is not None and known.loaded_ms >= since_ms
-            return known if is_fresh else self._loaded(name, self.clock.now_ms())
+            return known if is_fresh else self._loaded(name, self.clock.hi_res_clock_ms())
 
     @contextmanager
     def _loads(self, name: str, *, wait: bool) -> Iterator[bool]:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
-from remote.clock import Clock
+from remote.clock import Time
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ SHARE: Final = 10
 class RecentLogDir(LogDir):
     """For many threads. Each checkpoint has a line for every partition: without this, each topic would read all lines."""
 
-    clock: Clock = field(kw_only=True)
+    clock: Time = field(kw_only=True)
     _read: dict[str, tuple[int, Any]] = field(default_factory=dict, compare=False, repr=False)
     """What was read, and until when it is kept, by what it is."""
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
@@ -54,11 +54,11 @@ class RecentLogDir(LogDir):
 
     def _recent(self, what: str, ms_max: int, read: Callable[[], T]) -> T:
         with self._lock:
-            now_ms = self.clock.now_ms()
+            now_ms = self.clock.hi_res_clock_ms()
             known = self._read.get(what)
             if known is None or now_ms >= known[0]:
                 found_now = read()
-                took_ms = self.clock.now_ms() - now_ms
+                took_ms = self.clock.hi_res_clock_ms() - now_ms
                 known = self._read[what] = now_ms + max(ms_max, SHARE * took_ms), found_now
             found: T = known[1]
             return found

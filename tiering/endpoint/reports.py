@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from remote.clock import Clock
+from remote.clock import Time
 
 PER_MINUTE_MAX: Final = 20
 LENGTH_MAX: Final = 2_000
@@ -21,7 +21,7 @@ class Reports:
     """Hands messages to `say`; others are counted, and their number is said with the next one."""
 
     say: Callable[[str], object]
-    clock: Clock
+    clock: Time
     _since_ms: int = 0
     _said: set[str] = field(default_factory=set)
     _unsaid: int = 0
@@ -32,7 +32,7 @@ class Reports:
         if len(message) > LENGTH_MAX:
             message = f"{message[:LENGTH_MAX]}…"
         with self._lock:
-            now_ms = self.clock.now_ms()
+            now_ms = self.clock.hi_res_clock_ms()
             if now_ms - self._since_ms >= _MINUTE_MS:
                 self._since_ms, self._said = now_ms, set()
             if len(self._said) >= PER_MINUTE_MAX or message in self._said:

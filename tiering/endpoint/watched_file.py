@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from local_log.disk import Disk, WritableDisk
 from local_log.errors import Conflict, Corrupt, Invalid, LogError
 from local_log.file_range import FileState
-from remote.clock import Clock
+from remote.clock import Time
 
 BYTES_MAX: Final = 64 << 20
 LOOK_MS: Final = 1_000
@@ -97,7 +97,7 @@ class WatchedFile:
     disk: Disk
     writable: WritableDisk
     path: str
-    clock: Clock
+    clock: Time
     take: Callable[[bytes], object]
     report: Callable[[str], object]
     _file: ChangingFile[object] = field(init=False)
@@ -115,7 +115,7 @@ class WatchedFile:
 
     def look(self) -> None:
         """Reads it again if it has changed, and it was not looked at a moment ago."""
-        now_ms = self.clock.now_ms()
+        now_ms = self.clock.hi_res_clock_ms()
         if now_ms - self._looked_ms < LOOK_MS or not self._lock.acquire(blocking=False):
             return
         try:

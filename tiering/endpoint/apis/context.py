@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from local_log.errors import Corrupt, LogError, Missing, NotFound, OffsetOutOfRange, UnsupportedCompressionType
 from local_log.formats.filenames import is_topic_name
-from remote.clock import Clock
+from remote.clock import Time
 from remote.read.plan import MissingRange
 from tiering.endpoint.appends.at_once import AppendsAtOnce
 from tiering.endpoint.appends.free_room import FreeRoom
@@ -63,7 +63,7 @@ class Context:
     logs: Logs
     reads: Reads
     fetches: FetchManager
-    clock: Clock
+    clock: Time
     cluster: Cluster
     report: Callable[[str], object]
     groups: GroupCoordinator

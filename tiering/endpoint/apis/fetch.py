@@ -98,7 +98,7 @@ def begin_fetch(request: FetchRequest, request_context: RequestContext, context:
     """What the request reads, according to its session; to be done once a request."""
     if request_context.version >= TOPIC_IDS_SINCE:
         context.logs.open_by_id(topic.topic_id for topic in request.topics)
-    return context.fetches.begin(request, request_context.version, context.logs.name_of, context.clock.now_ms())
+    return context.fetches.begin(request, request_context.version, context.logs.name_of, context.clock.hi_res_clock_ms())
 
 
 def fetch(
@@ -158,7 +158,7 @@ def _fetch(
     if throttled is not None:
         return throttled
     _count(answers, context)
-    response = begun.respond(answers + unknown, context.clock.now_ms())
+    response = begun.respond(answers + unknown, context.clock.hi_res_clock_ms())
     leaders = set() if params.is_from_follower else {answer.current_leader.leader_id for _, answer in answers}
     nodes = tuple(NodeEndpoint(one.node_id, one.host, one.port) for one in context.cluster.live.brokers if one.node_id in leaders)
     return replace(response, node_endpoints=nodes) if nodes else response
@@ -176,7 +176,7 @@ def _throttled(begun: FetchContext, answers: Answers, request_context: RequestCo
     """An empty response with the time to wait for, if the client has used up its quota."""
     if context.quotas is None:
         return None
-    size, now_ms = sum(sum(map(size_of, answer.records or ())) for _, answer in answers), context.clock.now_ms()
+    size, now_ms = sum(sum(map(size_of, answer.records or ())) for _, answer in answers), context.clock.hi_res_clock_ms()
     user, client_id = request_context.principal.name, request_context.client_id
     throttle_ms = context.quotas.throttle_ms(user, client_id, size, now_ms)
     if not throttle_ms:
@@ -244,7 +244,7 @@ def _log(topic: HostedTopic | LogError, one: Wanted, params: _FetchParams, conte
         return log
     if not context.may_wait:
         raise NotAtHand
-    return newest_log_of(topic, number, epoch, context.clock.now_ms(), context)
+    return newest_log_of(topic, number, epoch, context.clock.hi_res_clock_ms(), context)
 
 
 def _require_measured(topic: HostedTopic | LogError, number: int) -> None:

@@ -96,11 +96,11 @@ def _committed(request: OffsetCommitRequest, version: int, context: Context) -> 
     """Raises GroupError, NotAtHand."""
     if context.may_wait:
         return context.groups.commit_offsets(request, version).topics
-    began_ms = context.clock.now_ms()
+    began_ms = context.clock.hi_res_clock_ms()
     if not context.at_once.may(began_ms):
         raise NotAtHand
     found = context.groups.commit_offsets(request, version, may_wait=False)
-    context.at_once.took(began_ms, context.clock.now_ms())
+    context.at_once.took(began_ms, context.clock.hi_res_clock_ms())
     return found.topics
 
 

@@ -149,7 +149,7 @@ def _refuse_newer(timestamp: int, version: int) -> None:
 
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     """The end of an epoch a partition."""
-    found, asked_ms = [], context.clock.now_ms()
+    found, asked_ms = [], context.clock.hi_res_clock_ms()
     for wanted in request.topics:
         topic = topic_named(context, wanted.topic)
         answers = tuple(_end(topic, one, asked_ms, context) for one in wanted.partitions)

@@ -87,7 +87,7 @@ def _throttle_ms(request: ProduceRequest, request_context: RequestContext, conte
         return 0
     size = sum(len(one.records[0]) for topic in request.topic_data for one in topic.partition_data if one.records)
     user, client_id = request_context.principal.name, request_context.client_id
-    return min(context.quotas.producers.used_ms(user, client_id, size, context.clock.now_ms()), INT32_MAX)
+    return min(context.quotas.producers.used_ms(user, client_id, size, context.clock.hi_res_clock_ms()), INT32_MAX)
 
 
 def _unless_lost(
@@ -250,18 +250,18 @@ class _Appends:
         context, epoch = self._context, log.epochs.latest_epoch or 0
         if context.may_wait:
             return log.append_as_leader(records, epoch, verification=self._verification(partition, log, records))
-        began_ms = context.clock.now_ms()
+        began_ms = context.clock.hi_res_clock_ms()
         if self._request.transactional_id is not None or not (context.at_once.may(began_ms) and is_short(records)):
             raise NotAtHand
         info = log.append_at_once(records, epoch)
         if info is None:
             raise NotAtHand
-        context.at_once.took(began_ms, context.clock.now_ms())
+        context.at_once.took(began_ms, context.clock.hi_res_clock_ms())
         return info
 
     def _check_room(self, log: "UnifiedLog", size: int) -> None:
         context = self._context
-        context.room.check(log, size, context.settings[STORAGE_MIN_FREE_BYTES], context.clock.now_ms())
+        context.room.check(log, size, context.settings[STORAGE_MIN_FREE_BYTES], context.clock.hi_res_clock_ms())
 
     def _verification(self, partition: TopicPartition, log: "UnifiedLog", records: Buffer) -> "Verification | None":
         """What a transaction's first batch needs. Raises TransactionError, Refused."""

@@ -140,7 +140,7 @@ class RepeatedFetch:
             return None
         if self._session_id:
             asked = Wanted(name, self._id, replace(self._asked, fetch_offset=offset))
-            if not context.fetches.went_on(self._session_id, values[3], Read(asked, end, start), context.clock.now_ms()):
+            if not context.fetches.went_on(self._session_id, values[3], Read(asked, end, start), context.clock.hi_res_clock_ms()):
                 return None
         context.metrics.fetched(name, 1, 0, size)
         head, tail = self._head(values[1], end, start, size), self._tail

@@ -66,7 +66,7 @@ def _appended(
     name: str, place: tuple[str, str, int], records: memoryview, tier: "LocalTier", context: Context, done: dict[Any, Any]
 ) -> tuple[int, int, int] | None:
     """First offset, time of the append and log start offset."""
-    number, size, began_ms = place[-1], len(records), context.clock.now_ms()
+    number, size, began_ms = place[-1], len(records), context.clock.hi_res_clock_ms()
     if not context.at_once.may(began_ms):
         return None
     try:
@@ -84,6 +84,6 @@ def _appended(
         return None
     if info is None:
         return None
-    context.at_once.took(began_ms, context.clock.now_ms())
+    context.at_once.took(began_ms, context.clock.hi_res_clock_ms())
     context.metrics.produced(name, size, info.last_offset - info.first_offset + 1)
     return info.first_offset, info.log_append_time, info.log_start_offset

@@ -13,7 +13,7 @@ from joserfc.jwk import KeySet
 
 from local_log.disk import Disk
 from local_log.errors import Corrupt, Invalid, LogError, Unavailable
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.addresses import is_loopback
 from tiering.endpoint.watched_file import ChangingFile
 
@@ -52,7 +52,7 @@ class FetchedKeys:
     """The keys at an address, fetched again after `refresh_ms` and for a key that is not known."""
 
     url: str
-    clock: Clock
+    clock: Time
     refresh_ms: int
     report: Callable[[str], object]
     fetch: Callable[[str], bytes]
@@ -70,7 +70,7 @@ class FetchedKeys:
             assert known is not None
             return known
         try:
-            since_ms = self.clock.now_ms() - self._asked_ms
+            since_ms = self.clock.hi_res_clock_ms() - self._asked_ms
             is_known = self._keys is not None and (kid is None or any(key.kid == kid for key in self._keys))
             if self._keys is None or since_ms >= self.refresh_ms or (not is_known and since_ms >= AGAIN_MS):
                 self._fetch()
@@ -81,7 +81,7 @@ class FetchedKeys:
             self._lock.release()
 
     def _fetch(self) -> None:
-        if self._asked_ms and self.clock.now_ms() - self._asked_ms < AGAIN_MS:
+        if self._asked_ms and self.clock.hi_res_clock_ms() - self._asked_ms < AGAIN_MS:
             return
         try:
             self._keys = read_key_set(self.fetch(self.url), self.url)
@@ -90,7 +90,7 @@ class FetchedKeys:
                 raise
             self.report(f"tokens are checked with the keys of before: {e}")
         finally:
-            self._asked_ms = self.clock.now_ms()  # the answer may have taken as long as that
+            self._asked_ms = self.clock.hi_res_clock_ms()  # the answer may have taken as long as that
 
 
 def fetch(url: str) -> bytes:

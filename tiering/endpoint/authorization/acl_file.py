@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import Buffer
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tiering.endpoint.authorization.authorizer import AclIndex, Authorizer
 from tiering.endpoint.watched_file import WatchedFile
@@ -88,7 +88,7 @@ class AclFile:
     disk: Disk
     writable: WritableDisk
     path: str
-    clock: Clock
+    clock: Time
     authorizer: Authorizer
     report: Callable[[str], object]
     _file: WatchedFile = field(init=False)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from remote.clock import Clock, Ids
+from remote.clock import Ids, Time
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.describing import GroupOffsets, described, listed, with_offsets
@@ -73,7 +73,7 @@ class GroupCoordinator:
 
     config: GroupCoordinatorConfig
     log: OffsetsLog | None
-    clock: Clock
+    clock: Time
     ids: Ids
     report: Callable[[str], object]
     topics: Topics = field(default_factory=NoTopics)
@@ -126,8 +126,7 @@ class GroupCoordinator:
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""
-        next_ms = self._rebalancing.timers.next_ms
-        return next_ms is not None and next_ms <= self.clock.now_ms()
+        return self._rebalancing.timers.is_due()
 
     def tick(self) -> None:
         """Does what is due: members that are not heard of are removed, rebalances go on, offsets expire."""
@@ -135,7 +134,7 @@ class GroupCoordinator:
             return  # another thread does it, and may wait for a slow disk: a further one had to wait, too
         try:
             with self._answering():
-                for task in self._rebalancing.timers.due(self.clock.now_ms()):
+                for task in self._rebalancing.timers.due():
                     self._do(task)
         finally:
             self._ticking.release()
@@ -362,8 +361,7 @@ class GroupCoordinator:
             raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _schedule_expiry(self) -> None:
-        at_ms = self.clock.now_ms() + self.config.offsets_retention_check_interval_ms
-        self._rebalancing.timers.schedule(_EXPIRY, at_ms, self._expire)
+        self._rebalancing.timers.schedule(_EXPIRY, self.config.offsets_retention_check_interval_ms, self._expire)
 
     def _expire(self) -> None:
         self._schedule_expiry()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Protocols
 from tiering.endpoint.coordinator.committed_offsets import CommittedOffsets, Partition
@@ -136,7 +136,7 @@ class GroupMemory:
 
     bytes_max: int
     count: Callable[[], int]
-    clock: Clock
+    clock: Time
     _used: int = 0
     """Not less than what there is."""
     _full_until_ms: int = 0
@@ -148,7 +148,7 @@ class GroupMemory:
     def takes(self, size: int, *, may_count: bool = True) -> bool:
         """Whether there is room for so many bytes more, which are taken then. Raises NotAtHand if it had to count and may not."""
         if size > 0 and self._used + size > self.bytes_max:
-            now_ms = self.clock.now_ms()
+            now_ms = self.clock.hi_res_clock_ms()
             if now_ms < self._full_until_ms:
                 return False
             if not may_count:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member, Waiter
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.errors import GroupError
@@ -38,9 +38,12 @@ class Rebalancing:
 
     config: GroupCoordinatorConfig
     journal: Journal | None
-    clock: Clock
-    timers: Timers = field(default_factory=Timers)
+    clock: Time
+    timers: Timers = field(init=False)
     answers: list[Answer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.timers = Timers(self.clock)
 
     def answer(self, waiter: Waiter, response: object) -> None:
         """Answers a request."""
@@ -239,7 +242,7 @@ class Rebalancing:
         self.begin(group)
 
     def _schedule(self, key: tuple[str, ...], after_ms: int, task: Task) -> None:
-        self.timers.schedule(key, self.clock.now_ms() + after_ms, task)
+        self.timers.schedule(key, after_ms, task)
 
 
 def current_generation(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:

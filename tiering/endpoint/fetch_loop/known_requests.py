@@ -86,7 +86,7 @@ class KnownRequests:
 
     def look(self, context: Context) -> None:
         """Has topics that were fetched a while ago looked at, so that the next fetch needs not wait for it."""
-        now_ms = context.clock.now_ms()
+        now_ms = context.clock.hi_res_clock_ms()
         for name in self._topics:
             if now_ms - self._used_ms.get(name, -FRESH_MS) < FRESH_MS:
                 context.logs.recent(name)
@@ -96,7 +96,7 @@ class KnownRequests:
         for one in self._known:
             if one.group == group and one.fetch.alike == fetch.alike:
                 return one
-        now_ms, kept = context.clock.now_ms(), self._known
+        now_ms, kept = context.clock.hi_res_clock_ms(), self._known
         if len(kept) >= REQUESTS_MAX:
             kept = [one for one in kept if now_ms - self._answered_ms.get(id(one), 0) < IDLE_MS]
         found = _known(fetch, group, connection, context) if len(kept) < REQUESTS_MAX else None

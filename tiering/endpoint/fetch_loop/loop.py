@@ -170,7 +170,7 @@ class FetchLoop:
         return self._groups.get(key, NO_GROUP) if is_full else self._groups.setdefault(key, len(self._groups))
 
     def _count(self, answers: int) -> None:
-        now_ms = self._context.clock.now_ms()
+        now_ms = self._context.clock.hi_res_clock_ms()
         self._credit = min(self._credit + answers, LEARNED_MAX * ANSWERS_A_LOOK)
         times, sizes = defaultdict[int, list[tuple[int, int]]](list), defaultdict[int, int](int)
         for request, size, total_ns, send_ns in self._tables.answers[:answers].tolist():

@@ -14,7 +14,7 @@ from typing import Any, Final
 from local_log.disk import Disk, WritableDisk
 from local_log.errors import Corrupt, Newer
 from local_log.formats.primitives import INT64_MAX, Buffer
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.quotas.client_quotas import ClientQuotas, Entity
 from tiering.endpoint.watched_file import WatchedFile
 
@@ -81,7 +81,7 @@ class QuotaFile:
     disk: Disk
     writable: WritableDisk
     path: str
-    clock: Clock
+    clock: Time
     quotas: ClientQuotas
     report: Callable[[str], object]
     _file: WatchedFile = field(init=False)

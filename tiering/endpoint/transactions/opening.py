@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from local_log.errors import LogError
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, always
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.transactions.config import TransactionConfig
@@ -18,7 +18,7 @@ def open_transactions(
     tier: LocalTier,
     config: TransactionConfig,
     groups: GroupCoordinator,
-    clock: Clock,
+    clock: Time,
     report: Callable[[str], object],
     check_room: ChecksRoom = always,
 ) -> TransactionCoordinator:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.coordinator.timers import Timers
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.config import TransactionConfig
@@ -68,10 +68,10 @@ class TransactionCoordinator:
     log: TransactionLog
     markers: WritesMarkers
     producer_ids: ProducerIdManager
-    clock: Clock
+    clock: Time
     report: Callable[[str], object]
     _states: TransactionStateManager = field(init=False)
-    _timers: Timers = field(default_factory=Timers)
+    _timers: Timers = field(init=False)
     _is_active: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: set[str] = field(default_factory=set)
@@ -80,6 +80,7 @@ class TransactionCoordinator:
 
     def __post_init__(self) -> None:
         self._states = TransactionStateManager(self.config, self.log, self.clock, self.report)
+        self._timers = Timers(self.clock)
         self._has_ended = threading.Condition(self._lock)
 
     def load(self) -> None:
@@ -92,15 +93,14 @@ class TransactionCoordinator:
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""
-        next_ms = self._timers.next_ms
-        return next_ms is not None and next_ms <= self.clock.now_ms()
+        return self._timers.is_due()
 
     def tick(self) -> None:
         """Does what is due: open transactions are aborted, missing markers written, and unused ids forgotten."""
         if not self._lock.acquire(blocking=False):
             return  # the next time will do
         try:
-            for task in self._timers.due(self.clock.now_ms()):
+            for task in self._timers.due():
                 self._do(task)
         finally:
             self._lock.release()
@@ -269,7 +269,7 @@ class TransactionCoordinator:
     def _end_or_retry(self, prepared: TransactionMetadata, lacking: list[TopicPartition] | None) -> None:
         """The end, now or as soon as all partitions have their markers."""
         if not self._end(prepared, lacking):
-            self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+            self._timers.schedule("markers", RETRY_MS, self._retry)
 
     def _end(self, prepared: TransactionMetadata, lacking: list[TopicPartition] | None) -> bool:
         """Keeps which partitions lack their markers, or that the transaction has ended; whether it has."""
@@ -305,13 +305,13 @@ class TransactionCoordinator:
         return [one for one in sorted(prepared.partitions) if self.markers.write(one, marker) not in _MARKED]
 
     def _retry(self) -> None:
-        self._timers.schedule("markers", self.clock.now_ms() + RETRY_MS, self._retry)
+        self._timers.schedule("markers", RETRY_MS, self._retry)
         left = [one for one in self._states.prepared() if one.transactional_id not in self._ending]
         if all([self._end(one, self._mark(one)) for one in left]):  # noqa: C419  # each is tried
             self._timers.cancel("markers")
 
     def _abort_timed_out(self, *, first: bool = False) -> None:
-        self._timers.schedule("abort", self.clock.now_ms() + self.config.abort_interval_ms, self._abort_timed_out)
+        self._timers.schedule("abort", self.config.abort_interval_ms, self._abort_timed_out)
         for one in () if first else self._states.timed_out():
             try:
                 self._fence(one)
@@ -319,7 +319,7 @@ class TransactionCoordinator:
                 return  # it was said why; the next time will do
 
     def _expire(self, *, first: bool = False) -> None:
-        self._timers.schedule("expiry", self.clock.now_ms() + self.config.remove_interval_ms, self._expire)
+        self._timers.schedule("expiry", self.config.remove_interval_ms, self._expire)
         if not first:
             self._states.expire()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from local_log.errors import LogError
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.coordinator.group_memory import GroupMemory, texts_size
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.transactions.config import TransactionConfig
@@ -31,7 +31,7 @@ class TransactionStateManager:
 
     config: TransactionConfig
     log: TransactionLog
-    clock: Clock
+    clock: Time
     report: Callable[[str], object]
     transactions: dict[str, TransactionMetadata] = field(default_factory=dict)
     _memory: GroupMemory = field(init=False)

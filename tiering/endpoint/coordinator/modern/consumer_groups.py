@@ -47,7 +47,7 @@ class ConsumerGroups:
     sessions: Sessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sessions = Sessions(self.rebalancing.timers, self.now_ms, self._session_ms, self._expire)
+        self.sessions = Sessions(self.rebalancing.timers, self._session_ms, self._expire)
 
     def now_ms(self) -> int:
         """The time."""
@@ -87,7 +87,8 @@ class ConsumerGroups:
         """Whether partitions may be assigned anew, since the last time is long enough ago."""
         default_ms = self.config.consumer_group_assignment_interval_ms
         interval_ms = self.configs.get(group.group_id, ASSIGNMENT_INTERVAL, default_ms)
-        return not group.assigned_ms or not interval_ms or self.now_ms() >= group.assigned_ms + interval_ms
+        since_ms = self.now_ms() - group.assigned_ms
+        return not group.assigned_ms or not 0 <= since_ms < interval_ms  # less than 0 where the clock was set back
 
     def assignor(self, group: ConsumerGroup) -> str:
         """The name of the assignor of a group."""

@@ -17,7 +17,6 @@ class Sessions:
     """
 
     timers: Timers
-    now_ms: Callable[[], int]
     timeout_ms: Callable[[str], int]
     expire: Callable[[str, str, int | None], None]
 
@@ -61,4 +60,4 @@ class Sessions:
 
     def _schedule(self, what: str, group_id: str, member_id: str, after_ms: int, epoch: int | None = None) -> None:
         key = (what, group_id, member_id)
-        self.timers.schedule(key, self.now_ms() + after_ms, lambda: self.expire(group_id, member_id, epoch))
+        self.timers.schedule(key, after_ms, lambda: self.expire(group_id, member_id, epoch))

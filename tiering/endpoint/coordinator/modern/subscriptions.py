@@ -99,9 +99,10 @@ def needs_resolving(
     if not group.regexes:
         return False
     last_ms = next((one.at_ms for one in before.resolved.values()), None)
-    if last_ms is not None and now_ms <= last_ms + REFRESH_MIN_MS:
+    since_ms = None if last_ms is None or last_ms > now_ms else now_ms - last_ms  # the clock may have been set back
+    if since_ms is not None and since_ms <= REFRESH_MIN_MS:
         return False
-    is_old = last_ms is None or now_ms > last_ms + interval_ms
+    is_old = since_ms is None or since_ms > interval_ms
     return brings_regex or is_old or group.regexes.keys() != before.resolved.keys() or before.resolved_of is not names
 
 

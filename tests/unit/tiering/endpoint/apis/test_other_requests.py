@@ -244,6 +244,16 @@ def test_reports_are_limited_and_the_others_counted() -> None:
     assert said[-1] == "later (5 more messages were not shown)"
 
 
+def test_reports_are_made_after_a_minute_whatever_the_wall_clock_is_set_to() -> None:
+    clock, said = FixedClock(), list[str]()
+    reports = Reports(said.append, clock)
+    reports("the disk is gone")
+    clock.set_by_ms = -3_600_000
+    clock.now += 60_000
+    reports("the disk is gone")
+    assert len(said) == 2
+
+
 def test_a_long_report_is_cut() -> None:
     said = list[str]()
     Reports(said.append, FixedClock())("x" * LENGTH_MAX + "yz")

@@ -4,7 +4,7 @@ import threading
 from time import monotonic
 
 import pytest
-from group_members import GROUP, SESSION_MS, Members, code, subscription
+from group_members import DELAY_MS, GROUP, SESSION_MS, Members, code, subscription
 from offsets_kept import MemoryLog
 
 from local_log.errors import Invalid
@@ -16,6 +16,8 @@ from tiering.endpoint.coordinator.records import OffsetAndMetadata, offset_commi
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.list_groups import ListGroupsRequest
 from tiering.endpoint.settings import read_settings
+
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -50,6 +52,26 @@ def test_a_member_that_is_not_heard_of_for_its_session_is_out(members: Members) 
     assert members.state == "Stable"
     members.later(1)
     assert (members.state, members.heartbeat(member_id)) == ("Empty", ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+@pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
+def test_sessions_are_as_long_as_before_when_the_wall_clock_is_set(members: Members, by_ms: int) -> None:
+    (member_id,) = members.stable(1)
+    members.clock.set_by_ms = by_ms
+    members.later(SESSION_MS - 1)
+    assert members.heartbeat(member_id) == 0
+    members.later(SESSION_MS)
+    assert members.state == "Empty"
+
+
+@pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
+def test_rebalances_end_as_before_when_the_wall_clock_is_set_meanwhile(members: Members, by_ms: int) -> None:
+    join = members.new()
+    members.clock.set_by_ms = by_ms
+    members.later(DELAY_MS - 1)
+    assert not join.done()
+    members.later(1)
+    assert join.result(0).generation_id == 1
 
 
 def test_the_others_join_again_when_one_is_out(members: Members) -> None:

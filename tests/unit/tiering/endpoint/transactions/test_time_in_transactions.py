@@ -39,6 +39,20 @@ def test_a_transaction_that_is_open_for_longer_than_its_producer_asked_for_is_ab
     assert at.init(expected=producer) == (0, 1), "who says that it is the one that was fenced goes on after its own abort"
 
 
+@pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
+def test_missing_markers_are_written_as_soon_as_before_when_the_wall_clock_is_set(at: Transactions, by_ms: int) -> None:
+    producer = at.init()
+    at.add(producer)
+    at.markers.refuses[ORDERS] = ErrorCode.KAFKA_STORAGE_ERROR
+    at.end(producer, commit=False)
+    del at.markers.refuses[ORDERS]
+    at.clock.set_by_ms = by_ms
+    at.later(RETRY_MS - 1)
+    assert at.outcomes() == []
+    at.later(1)
+    assert at.outcomes() == [(0, 0, False)]
+
+
 def test_neither_idle_ids_nor_decided_transactions_time_out(at: Transactions) -> None:
     producer = at.init(timeout_ms=1)
     at.init("idle", timeout_ms=1)

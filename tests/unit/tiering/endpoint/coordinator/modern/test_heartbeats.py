@@ -138,6 +138,14 @@ def test_partitions_are_assigned_anew_once_in_the_interval() -> None:
     assert [len(has["orders"]) for has in group.settled(one, two)] == [3, 3]
 
 
+def test_partitions_are_assigned_anew_although_the_clock_is_set_back() -> None:
+    group = Consumers(consumer_group_assignment_interval_ms=1_000)
+    one, two = group.joined("one"), group.joined("two")
+    group.settled(one, two)
+    group.clock.set_by_ms = -3_600_000
+    assert [len(has["orders"]) for has in group.settled(one, two)] == [3, 3]
+
+
 def test_a_subscription_that_changes_gives_up_what_it_no_longer_names_at_once() -> None:
     group = Consumers({"orders": 2, "payments": 2})
     one = group.joined("one", "orders", "payments")

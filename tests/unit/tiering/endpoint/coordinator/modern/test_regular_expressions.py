@@ -80,6 +80,14 @@ def test_topics_are_looked_for_at_most_once_in_ten_seconds(group: Consumers) -> 
     assert group.settled(one, two) == [{"orders": TWO}, {"payments": TWO}]
 
 
+def test_topics_are_looked_for_although_the_clock_is_set_back(group: Consumers) -> None:
+    one = group.joined("one", regex="orders")
+    group.settled(one)
+    group.clock.set_by_ms = -3_600_000
+    two = group.joined("two", regex="payments")
+    assert group.settled(one, two) == [{"orders": TWO}, {"payments": TWO}]
+
+
 def test_new_topics_are_found_and_others_left_alone(group: Consumers) -> None:
     one = group.joined("one", regex="new.*")
     assert group.settled(one) == [{}]
