@@ -10,6 +10,7 @@ decided, and one thread writes its markers: one that came late could end the nex
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from local_log.errors import LogError
@@ -76,6 +77,8 @@ class TransactionCoordinator:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: set[str] = field(default_factory=set)
     """The transactional ids whose markers are written without the lock."""
+    _to_end: list[TransactionMetadata] = field(default_factory=list)
+    """Those of them that what is due has found."""
     _has_ended: threading.Condition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +93,8 @@ class TransactionCoordinator:
             self._retry()
             self._abort_timed_out(first=True)
             self._expire(first=True)
+            found, self._to_end = self._to_end, []
+        self._finish_all(found)
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""
@@ -102,8 +107,14 @@ class TransactionCoordinator:
         try:
             for task in self._timers.due():
                 self._do(task)
+            found, self._to_end = self._to_end, []
         finally:
             self._lock.release()
+        self._finish_all(found)
+
+    def _finish_all(self, found: Iterable[TransactionMetadata]) -> None:
+        for one in found:
+            self._do(partial(self._finish, one))
 
     def _do(self, task: Callable[[], object]) -> None:
         try:
@@ -145,12 +156,13 @@ class TransactionCoordinator:
                 raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
             if expected is not None and not _may_go_on(known, expected):
                 raise TransactionError(ErrorCode.PRODUCER_FENCED)
-            if known.state is ONGOING:
-                self._fence(known)
-                raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
-            begun = self._begun(known, timeout_ms, expected, now_ms)
-            self._states.put(begun)
-            return ProducerIdAndEpoch(begun.producer_id, begun.producer_epoch)
+            if known.state is not ONGOING:
+                begun = self._begun(known, timeout_ms, expected, now_ms)
+                self._states.put(begun)
+                return ProducerIdAndEpoch(begun.producer_id, begun.producer_epoch)
+            prepared = self._fenced(known)
+        self._finish(prepared)
+        raise TransactionError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition], client_version: int
@@ -190,14 +202,7 @@ class TransactionCoordinator:
             )
             self._states.put(prepared)
             self._ending.add(transactional_id)
-        lacking = None
-        try:
-            lacking = self._mark(prepared)
-        finally:
-            with self._lock:
-                self._ending.remove(transactional_id)
-                self._has_ended.notify_all()
-                self._end_or_retry(prepared, lacking)
+        self._finish(prepared)
         ended = prepared.completed(self.clock.now_ms())
         return ProducerIdAndEpoch(ended.producer_id, ended.producer_epoch)
 
@@ -260,14 +265,25 @@ class TransactionCoordinator:
 
     # The end of transactions
 
-    def _fence(self, ongoing: TransactionMetadata) -> None:
-        """Aborts an open transaction without its producer."""
+    def _fenced(self, ongoing: TransactionMetadata) -> TransactionMetadata:
+        """An open transaction that is aborted without its producer, before its markers, which are written without the lock."""
         prepared = ongoing.fenced(self._id_after(ongoing), self.clock.now_ms())
         self._states.put(prepared)
-        self._end_or_retry(prepared, self._mark(prepared))
+        self._ending.add(prepared.transactional_id)
+        return prepared
+
+    def _finish(self, prepared: TransactionMetadata) -> None:
+        """Writes the markers, without the lock, and ends the transaction, now or as soon as all partitions have them."""
+        lacking = None
+        try:
+            lacking = self._mark(prepared)
+        finally:
+            with self._lock:
+                self._ending.remove(prepared.transactional_id)
+                self._has_ended.notify_all()
+                self._end_or_retry(prepared, lacking)
 
     def _end_or_retry(self, prepared: TransactionMetadata, lacking: list[TopicPartition] | None) -> None:
-        """The end, now or as soon as all partitions have their markers."""
         if not self._end(prepared, lacking):
             self._timers.schedule("markers", RETRY_MS, self._retry)
 
@@ -305,16 +321,15 @@ class TransactionCoordinator:
         return [one for one in sorted(prepared.partitions) if self.markers.write(one, marker) not in _MARKED]
 
     def _retry(self) -> None:
-        self._timers.schedule("markers", RETRY_MS, self._retry)
         left = [one for one in self._states.prepared() if one.transactional_id not in self._ending]
-        if all([self._end(one, self._mark(one)) for one in left]):  # noqa: C419  # each is tried
-            self._timers.cancel("markers")
+        self._ending.update(one.transactional_id for one in left)
+        self._to_end += left
 
     def _abort_timed_out(self, *, first: bool = False) -> None:
         self._timers.schedule("abort", self.config.abort_interval_ms, self._abort_timed_out)
         for one in () if first else self._states.timed_out():
             try:
-                self._fence(one)
+                self._to_end.append(self._fenced(one))
             except TransactionError:
                 return  # it was said why; the next time will do
 

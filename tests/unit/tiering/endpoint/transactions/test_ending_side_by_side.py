@@ -76,6 +76,26 @@ def test_others_end_while_the_markers_of_one_are_written(ending: Ending) -> None
     assert ending.at.seen() == ["0"]
 
 
+@pytest.mark.parametrize("is_timed_out", [False, True])
+def test_others_end_while_one_is_aborted_without_its_producer(is_timed_out: bool) -> None:
+    at = TransactingEndpoint(more_topics=1)
+    at.write(at.init(), 0)
+    other, coordinator = at.init("other", timeout_ms=900_000), at.context.transactions
+    at.add(other, "more-0", own_id="other")
+    markers = coordinator.markers = Slow(coordinator.markers)
+    at.clock.now += 120_000
+    thread = threading.Thread(target=coordinator.tick if is_timed_out else at.init)
+    thread.start()
+    assert markers.begins.wait(WAIT_S)
+    assert at.end(other, commit=True, own_id="other") == (other[0], other[1] + 1)
+    assert thread.is_alive()
+    assert at.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    markers.may_go_on.set()
+    thread.join(WAIT_S)
+    assert at.seen() == []
+    assert isinstance(at.init(), tuple)
+
+
 def test_nothing_is_done_with_a_transactional_id_while_its_markers_are_written(ending: Ending) -> None:
     at, producer, next_epoch = ending.at, ending.producer, (ending.producer[0], ending.producer[1] + 1)
     assert at.init() is ErrorCode.CONCURRENT_TRANSACTIONS
