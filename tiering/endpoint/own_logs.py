@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from local_log.disk import Disk
 from local_log.errors import LogError
@@ -57,13 +57,16 @@ class _View(NamedTuple):
     name_of: dict[str, str]
 
 
+_NOTHING: Final = _View({}, (), {}, {})
+
+
 @dataclass(slots=True)
 class OwnLogs:
     """All topics of `reads`; `disk` is where its directories are."""
 
     reads: TierReads
     disk: Disk
-    _view: _View = field(default=_View({}, (), {}, {}))
+    _view: _View = field(default=_NOTHING)
 
     @property
     def tier(self) -> LocalTier:
@@ -130,8 +133,8 @@ class OwnLogs:
     def _look(self) -> _View:
         topics, offline, view = self.tier.topics(), self.tier.offline, self._view
         if view.of is not topics or view.offline != offline:
-            known = view.topics if view.offline == offline else {}
-            found = {name: self._hosted(name, topic, known) for name, topic in sorted(topics.items())}
+            before = view if view.offline == offline else _NOTHING
+            found = {name: self._hosted(name, topic, before) for name, topic in sorted(topics.items())}
             view = _View(topics, offline, found, {one.id: name for name, one in found.items() if one.id != ZERO_TOPIC_ID})
             self._forget_deleted(self._view, view)
             self._view = view
@@ -142,9 +145,11 @@ class OwnLogs:
             if topic_id not in now.name_of:
                 self.reads.forget(TopicPartition(name, number) for number in before.topics[name].partitions)
 
-    def _hosted(self, name: str, topic: Topic, before: Mapping[str, HostedTopic]) -> HostedTopic:
+    def _hosted(self, name: str, topic: Topic, before: _View) -> HostedTopic:
         """The topic, the same object if its partitions are the same."""
-        topic_id, known = topic.topic_id or ZERO_TOPIC_ID, before.get(name)
+        if before.of.get(name) is topic:
+            return before.topics[name]
+        topic_id, known = topic.topic_id or ZERO_TOPIC_ID, before.topics.get(name)
         if known is not None and (known.id, tuple(known.partitions)) == (topic_id, topic.partitions):
             return known
         return HostedTopic(name, topic_id, OwnPartitions(self.reads, name, topic.partitions), 0, 0)
