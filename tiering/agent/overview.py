@@ -22,7 +22,7 @@ GAPS_MAX: Final = 50
 
 def agent_overview(view: AgentView) -> dict[str, Any]:
     """For JSON. The columns are named once: there may be 10,000 rows, which are asked for every few seconds."""
-    own = local_ranges(view.local_tier)
+    own = _local_ranges(view.local_tier)
     here = [_row(one, view.now_ms, own.get(one.partition)) for one in view.partitions]
     gone = [_row(one, one.gone_ms, None) for one in view.gone if one.lost_offsets]
     return {
@@ -41,8 +41,8 @@ def tier_overview(tier: TierStatus | None) -> dict[str, Any] | None:
     return row
 
 
-def local_ranges(tier: TierStatus | None) -> Mapping[TopicPartition, Range]:
-    """The offsets on the disk of logs of our own."""
+def _local_ranges(tier: TierStatus | None) -> Mapping[TopicPartition, Range]:
+    """The offsets on the disk of logs of our own, as they are now."""
     offsets = () if tier is None else tier.offsets
     return {one.partition: (one.local_log_start_offset, one.log_end_offset) for one in offsets}
 
@@ -52,7 +52,7 @@ def _row(view: PartitionView, now_ms: int, own: Range | None) -> list[Any]:
     archived, seen = view.archived, view.seen
     gaps = () if archived is None else archived.gaps
     told = sorted(sorted(gaps, key=lambda gap: gap[0] - gap[1])[:GAPS_MAX])
-    local = own or (None if seen is None else (seen.start_offset, seen.end_offset))
+    local = own if seen is None else (own[0] if own else seen.start_offset, seen.end_offset)  # as old as the lag beside it
     return [
         view.partition.topic,
         view.partition.partition,

@@ -38,10 +38,12 @@ def test_a_partition_that_is_gone_with_records_is_a_row_without_a_local_log() ->
 
 
 def test_logs_of_our_own_begin_where_their_files_do() -> None:
-    tier = TierStatus("running", offsets=(LogOffsetsRow(TopicPartition("a", 0), 0, 850, 990, 1000),), problems=("a disk",))
-    view = replace(agent_view(partition("a", local=(0, 1000))), local_tier=tier)
-    (row,) = rows(view)
-    assert row["local"] == (850, 1000)
+    offsets = tuple(LogOffsetsRow(TopicPartition(name, 0), 0, 850, 1190, 1200) for name in ("a", "b"))
+    tier = TierStatus("running", offsets=offsets, problems=("a disk",))
+    view = replace(agent_view(partition("a", local=(0, 1000)), replace(partition("b"), seen=None)), local_tier=tier)
+    seen, unseen = rows(view)
+    assert seen["local"] == (850, 1000), "as old as its lag"
+    assert unseen["local"] == (850, 1200)
     told = agent_overview(view)["local_tier"]
     assert (told["state"], told["problems"], "partitions" in told) == ("running", ["a disk"], False)
 

@@ -71,7 +71,10 @@ def test_one_page_has_the_metrics_of_the_endpoint_of_its_logs_and_of_the_agent_i
     with served(tmp_path, f"archive.url={tmp_path}/archive", *ASKED) as ((address,), server, dirs, _):
         assert dirs.service.tick()
         text = page(address, "/metrics", "logs.test")
+        overview = json.loads(page(address, "/overview"))
+        assert page(address, "/").startswith("<!doctype html>")
         assert set(own_values(OwnView.of(server, dirs))) == {*OF_ENDPOINT, *ALL, *OF_OWN_LOGS}
+    assert (overview["agent"]["local_tier"]["state"], overview["endpoint"]["is_written"]) == ("running", True)
     told = read(text)
     of_orders = ("0", "orders")
     assert told[LOG_END.name, of_orders] == told[UNFLUSHED.name, of_orders] == 2
@@ -96,9 +99,11 @@ def test_without_an_archive_the_page_has_the_logs_and_status_tells_them(tmp_path
     with served(tmp_path, *ASKED) as ((address,), server, dirs, _):
         found = own_values(OwnView.of(server, dirs))
         status = json.loads(page(address, "/status"))
+        overview = json.loads(page(address, "/overview"))
     assert found[LOG_END]["orders", "0"] == 2
     assert "kafka_tiering_agent_start_time_seconds" not in {series.name for series in found}
     assert (status["state"], status["archive"], status["local_tier"]["logs"]) == ("running", None, 3)
+    assert (list(overview), overview["endpoint"]["local_tier"]["logs"]) == (["endpoint"], 3)
 
 
 def test_the_agent_in_it_is_found_and_paused_by_its_commands(tmp_path: Path) -> None:
