@@ -32,7 +32,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--story", type=int, metavar="SEED")
     parser.add_argument("--shrink", type=int, metavar="SEED")
-    parser.add_argument("--mutants", action="store_true")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="these, or all of them")
     parser.add_argument("--mutant", help="break this")
     parser.add_argument("--coverage", action="store_true")
     asked = parser.parse_args(given)
@@ -43,8 +43,8 @@ def main(given: Sequence[str] | None = None) -> int:
         return shortest(asked.shrink, asked.mutant)
     if asked.coverage:
         return covered(asked.first, asked.seeds)
-    if asked.mutants:
-        return all_mutants(seeds, asked.jobs)
+    if asked.mutants is not None:
+        return all_mutants(asked.mutants, seeds, asked.jobs)
     return searched(seeds, asked.jobs, asked.mutant)
 
 
@@ -91,13 +91,13 @@ def searched(seeds: Sequence[int], jobs: int, mutant: str | None) -> int:
     return bool(outcome.found)
 
 
-def all_mutants(seeds: Sequence[int], jobs: int) -> int:
+def all_mutants(names: Sequence[str], seeds: Sequence[int], jobs: int) -> int:
     """Prints after how many schedules each mutant is found."""
     _prepared(None)
     from simulated.mutants import MUTANTS
 
     survived = []
-    for name in MUTANTS:
+    for name in names or MUTANTS:
         begun, count, found = time.monotonic(), 0, {}
         outcomes = _outcomes(seeds, jobs, name, until_found=True)
         while not found and (part := next(outcomes, None)) is not None:

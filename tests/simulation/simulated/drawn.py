@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from simulated.world import Kind, World
 
 ACTORS_MAX = 6
-STEPS = 900
+CALLS = (500, 700, 1_000)
+"""Of actors in a schedule, before all of them come to their ends."""
 CLUSTER_SHARE = 0.12
 """How often something happens in the cluster between two calls of actors."""
 STEP_MS_MAX = 3_000
@@ -38,7 +39,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     for _ in range(BEFORE):
         yield happens()
     number = 0
-    while schedule.calls < STEPS:
+    calls = random.choice(CALLS)
+    while schedule.calls < calls:
         while len(schedule.actors) < ACTORS_MAX:
             number += 1
             kind = random.choices(names, weights)[0]

@@ -80,8 +80,8 @@ class Judge:
     retention_ms: int
     watched: dict[PartitionPath, Watched] = field(default_factory=dict)
     readings: list[Reading] = field(default_factory=list)
-    _newest: dict[PartitionPath, tuple[int, str]] = field(default_factory=dict)
     _named: dict[str, tuple[bytes, Named]] = field(default_factory=dict)
+    _sums: dict[str, tuple[bytes, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.unwatched = Unwatched(self.store)
@@ -166,10 +166,17 @@ class Judge:
                 continue
             for stored in (entry.stored_log, entry.stored_aux):
                 body = self.store.objects.get(path.segment(stored.name))
-                if body is None or (len(body), crc32c(body)) != (stored.size, stored.crc32c):
+                if body is None or self._checked_bytes(path.segment(stored.name), body) != (stored.size, stored.crc32c):
                     raise self.violated(
                         f"version {manifest.version} of {path} names {stored.name}, which is not there as it says"
                     )
+
+    def _checked_bytes(self, key: str, body: bytes) -> tuple[int, int]:
+        """An object's size and checksum, which is computed once: objects do not change."""
+        known = self._sums.get(key)
+        if known is None or known[0] is not body:
+            known = self._sums[key] = body, crc32c(body)
+        return len(body), known[1]
 
     def _is_due(self, manifest: Manifest, of: Watched) -> None:
         """Nothing expires that is young, and nothing is archived that is not stable."""

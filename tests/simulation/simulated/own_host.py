@@ -21,7 +21,9 @@ from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.filenames import TopicPartition
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from remote.keys import PartitionPath
+from simulated import own_compacted
 from simulated.archive_tasks import OWN_TOPIC
+from simulated.own_compacted import CompactedTopic
 from simulated.schedule import HOUR_MS, Actor, Schedule
 from tiering.local_tier.local_tier import LocalTier
 
@@ -29,7 +31,7 @@ LOGS = "/own"
 PARTITION = TopicPartition(OWN_TOPIC, 0)
 HAPPENINGS = {
     "produce": 8.0, "transact": 3.0, "tick": 4.0, "flush": 0.3, "delete_records": 0.3, "kill": 0.4, "lose_power": 0.4,
-    "fail": 0.3, "restart": 0.3,
+    "fail": 0.3, "restart": 0.3, "produce_keyed": 4.0, "transact_keyed": 2.0,
 }  # fmt: skip
 """What happens to the process, and how often."""
 REMEMBERED_MS = 10 * HOUR_MS
@@ -104,6 +106,8 @@ class OwnHost:
         self.durable = 0
         self.start()
         self.tier.create_topic(PARTITION.topic)
+        self.compacted = CompactedTopic(self)
+        self.tier.create_topic(own_compacted.PARTITION.topic, 1, own_compacted.CONFIG)
         self.path = PartitionPath(PARTITION.topic, self.tier.topic(PARTITION.topic).topic_id or "", PARTITION.partition)
 
     # What is known of the log
@@ -152,7 +156,7 @@ class OwnHost:
             self.schedule.tell("own host", f"{what}: [{now.log_start}, {now.last_stable}, {now.end.offset})")
 
     def start(self) -> None:
-        config = ManagerConfig(log_dirs=(LOGS,), num_recovery_threads_per_data_dir=1)
+        config = ManagerConfig(log_dirs=(LOGS,), num_recovery_threads_per_data_dir=1, cleaner_dedupe_buffer_size=2 << 20)
         random = Random(self.schedule.seed)
         new_id = lambda: f"{random.getrandbits(128):032x}"  # noqa: E731
         now_ms = self.schedule.now_ms
@@ -241,8 +245,17 @@ class OwnHost:
             self.durable = self.end
 
     def tick(self) -> None:
-        """The background tasks: flushes, checkpoints, files that are deleted."""
+        """The background tasks: flushes, checkpoints, files that are deleted, the log cleaner."""
         self.tier.tick()
+        self.compacted.flushed()
+        if self.random.random() < 0.3:
+            self.compacted.check()
+
+    def produce_keyed(self) -> None:
+        self.compacted.produce()
+
+    def transact_keyed(self) -> None:
+        self.compacted.transact()
 
     def flush(self) -> None:
         self.log.flush()
@@ -289,6 +302,8 @@ class OwnHost:
         has_failed = bool(self.tier.offline)
         if not has_failed and self.log.recovery_point > self.log.log_start_offset:  # else the start has moved it
             self.durable = max(self.durable, self.log.recovery_point)
+        if not has_failed:
+            self.compacted.flushed()
         self.disk = self.disk.crashed(lost, self.random.getrandbits(32))
         self.start()
         self._recovered(is_killed=lost == 0.0)
@@ -319,6 +334,7 @@ class OwnHost:
                 raise self.schedule.violated(f"the log lacks the batch at {base} after a crash")
         self.durable, self.unanswered = self.end, {}
         first = log.local.segments.first.base_offset
+        self.compacted.recovered(is_killed=is_killed)
         self.sent = {p: sent for p, sent in self.sent.items() if max(first, log.log_start_offset) <= sent[1] < end}
 
     def _is_unanswered(self, base: int, body: bytes) -> bool:
@@ -340,4 +356,11 @@ class OwnHost:
             self._crashes(0.0, "its disk was mended")
         for producer in sorted(self.log.producers.ongoing.values()):
             self._append(marker(0, producer, commit=True, time=self.schedule.now), Origin.COORDINATOR)
-        self.tier.tick()
+        for producer in sorted(self.compacted.log.producers.ongoing.values()):
+            self.compacted.ends(producer, is_committed=True)
+        for _ in range(2):
+            self.schedule.now += HOUR_MS
+            errors = self.tier.tick()
+            if errors or self.tier.uncleanable():
+                raise self.schedule.violated(f"a tick fails at the end: {errors} {self.tier.uncleanable()}")
+        self.compacted.check()

@@ -6,7 +6,7 @@ from local_log.log_reader import open_log
 from remote.manifest.store import load_newest
 from remote.read.context import ReadContext
 from remote.store.store_time import StoreRun
-from simulated.archive_tasks import GIVEN, Act, Tasks
+from simulated.archive_tasks import GIVEN, OWN_TOPIC, Act, Tasks
 from simulated.disks import DiskOf
 from simulated.own_host import LOGS, PARTITION, OwnHost
 from simulated.readers import decoded
@@ -42,7 +42,7 @@ class OwnTasks:
         run = OffloadLogs(
             self.tasks.store(actor), actor, actor, "own", lambda size: None, self.tasks.transforms(actor), known=self.seen
         )
-        for _, done in run.run(own.found(), 1):
+        for _, done in run.run(own.found(lambda topic: topic == OWN_TOPIC), 1):
             if done.entry is not None:
                 self.tasks.judge.says_archived(self.host.path, done.entry.base_offset, done.entry.end_offset)
             self.tasks.refuse(done.error, "offload of the own directory")

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+import simulated_nodes
+
 from remote.manifest import codec, page_bounds, pages
 from remote.manifest.model import LIMITS
 from tiering.retention import expire
 
 SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
 DECODED_MAX: Final = 20_000
+BLOCK_BYTES: Final = 64
+"""Of a simulated disk: a loss of power takes some blocks of a segment, and leaves others, also behind them."""
 
 
 def prepare() -> None:
@@ -21,6 +25,7 @@ def prepare() -> None:
     for name, value in SMALL.items():
         object.__setattr__(LIMITS, name, value)  # the one object that is everybody's default
     expire.DELETES_MAX = 1  # type: ignore[misc]
+    simulated_nodes.BLOCK_BYTES = BLOCK_BYTES
     page_bounds.rows_of = lru_cache(maxsize=1_000)(page_bounds.rows_of)
     codec.decode = _once(codec.decode, 0)
     pages.decode = _once(pages.decode, 1)

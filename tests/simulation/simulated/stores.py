@@ -77,6 +77,16 @@ class JudgedStore(MemoryStore):
         keys = takewhile(lambda key: key.startswith(prefix), (key for key in first if key != start_after))
         return iter([ObjectMeta(key, len(self.objects[key]), None, self.modified[key]) for key in islice(keys, limit)])
 
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        found: list[str] = []
+        key = next(self.keys_from(prefix), "")
+        while key.startswith(prefix):
+            name, slash, _ = key[len(prefix) :].partition("/")
+            found += [name] if slash else []
+            after = f"{prefix}{name}0" if slash else f"{key}\0"  # 0 comes after the slash
+            key = next(self.keys_from(after), "")
+        return iter(found)
+
     def _create(self, key: str, body: bytes) -> None:
         if key in self.objects:
             raise AlreadyExists(key)

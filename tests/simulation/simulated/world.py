@@ -33,6 +33,8 @@ from tiering.restore.target import open_target
 OWN_SHARE = 0.5
 """The share of schedules in which a process owns its log directory, too."""
 OWN = "own: "
+ROUNDS_MAX = 5
+"""Of retention and sweeps in the end, until nothing is left to do."""
 RESTORED = "/restored"
 SMALL = LogConfig(segment_index_bytes=1200, remote_storage_enable=True)
 
@@ -146,13 +148,16 @@ class World:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}")
         for write_id in sorted(self.writes.tried):
             self._quietly(self.writes.write(write_id), f"write {write_id}")
-        for _ in range(4):
+        for _ in range(ROUNDS_MAX):
+            before = {*self.store.objects}
             self._quietly(self.tasks.retain, "retention")
             if self.own is not None:
                 self._quietly(own.expire, "expiry of the own log")
                 self._quietly(own.retain, "local retention")
             self.schedule.now += GRACE_MS + DELAY_MS + 10 * HOUR_MS
             self._quietly(self.tasks.sweep, "sweep")
+            if before == {*self.store.objects}:
+                break
         if self.own is not None:
             for committed in (False, True):
                 self._quietly(own.reads(committed=committed), "the last own reader")

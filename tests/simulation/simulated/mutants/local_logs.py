@@ -3,9 +3,9 @@
 from typing import Any
 
 from local_log.engine import unified_log
+from local_log.engine.cleaner import batch_filter, cleaning, dirty
 from local_log.engine.epochs import LeaderEpochs
 from local_log.engine.local_log import LocalLog
-from local_log.engine.manager import managed_log
 from local_log.engine.manager.data_dir import DataDir
 from local_log.engine.manager.guarded_disk import GuardedDisk, Offline
 from local_log.engine.recovery import loader
@@ -47,18 +47,6 @@ def flush_without_the_names_of_files() -> None:
 def roll_without_a_flush() -> None:
     LocalLog._flush_all_of = lambda self, active: None  # type: ignore[method-assign]
     UnifiedLog._flush = lambda self, offset, up_to: self.local.mark_flushed(offset)  # type: ignore[method-assign]
-
-
-@mutant
-def recover_from_the_end_of_the_log() -> None:
-    def write_recovery_points(directory: Any, logs: Any) -> None:
-        directory.write_recovery_points({m.partition: m.log.log_end_offset for m in logs})
-
-    managed_log.write_recovery_points = write_recovery_points
-    from local_log.engine.manager import log_manager, maintenance
-
-    log_manager.write_recovery_points = write_recovery_points
-    maintenance._WRITERS[maintenance.Task.RECOVERY_POINTS] = write_recovery_points
 
 
 @mutant
@@ -127,3 +115,23 @@ def note_no_transaction_that_was_aborted() -> None:
 @mutant
 def tell_no_reader_of_aborted_transactions_in_the_archive() -> None:
     ArchivedLog.aborted = lambda self, start_offset, end_offset: ()  # type: ignore[method-assign]
+
+
+@mutant
+def clean_beyond_the_last_stable_offset() -> None:
+    part = dirty._dirty_part
+
+    def to_the_end(log: Any, now: Any, checkpointed: Any, now_ms: int) -> Any:
+        return part(log, now._replace(last_stable=now.end.offset), checkpointed, now_ms)
+
+    dirty._dirty_part = to_the_end
+
+
+@mutant
+def take_aborted_records_for_the_latest_of_their_keys() -> None:
+    cleaning._Round._add_aborted = lambda self, transactions, start, end: None
+
+
+@mutant
+def clean_what_is_the_latest_of_its_key() -> None:
+    batch_filter.Retention.keeps = lambda self, batches, records: records.column("offset").to_numpy() % 2 == 0
