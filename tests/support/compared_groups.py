@@ -28,6 +28,8 @@ from tiering.endpoint.protocol.requests import RequestHeader, write_request
 CURRENT = 1_000_000
 GROUP, OTHER = "@group", "@other"
 """Stand for the group and another one, whose names nobody had before."""
+LAST = "@last"
+"""Stands for the member whose id was given last."""
 _PREFIX = "life-"
 _PATIENCE_S = 5.0
 _DESCRIBED = 5
@@ -55,6 +57,8 @@ class Life:
         def said(value: Any) -> Any:
             if value in (GROUP, OTHER):
                 return group if value == GROUP else f"{group}-other"
+            if value == LAST and self.ids:
+                return self.ids[-1]
             if isinstance(value, str) and re.fullmatch("@[0-9]", value) and int(value[1:]) < len(self.ids):
                 return self.ids[int(value[1:])]
             is_generation = type(value) is int and abs(value - CURRENT) < 10

@@ -3,13 +3,18 @@
 from compared_answers import Compared, Difference
 from known_difference import KnownDifference
 
+from local_log.errors import Corrupt
+from tiering.endpoint.coordinator.consumer_protocol import read_assignment
 from tiering.endpoint.protocol.api_keys import (
     CONSUMER_GROUP_HEARTBEAT,
     JOIN_GROUP,
+    SYNC_GROUP,
 )
+from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 _RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("sticky")
 
@@ -22,11 +27,32 @@ def _named_twice(of: Compared, found: Difference) -> bool:
 def _elected(of: Compared, found: Difference) -> bool:
     if of.api is not JOIN_GROUP or None in (of.theirs, of.ours) or of.theirs.error_code or of.ours.error_code:
         return False
-    has_left = any(isinstance(one, LeaveGroupRequest) for one in of.before)
+    has_left = any(isinstance(one, LeaveGroupRequest | ConsumerGroupHeartbeatRequest) for one in of.before)
     first = {one.protocols[0].name for one in (*of.before, of.request) if isinstance(one, JoinGroupRequest) and one.protocols}
     if found.path == "protocol_name" or found.path == "members.metadata":
         return len(first) > 1
     return has_left and (found.path == "leader" or found.path.startswith("members"))
+
+
+def _waits_already(of: Compared, found: Difference) -> bool:
+    if of.api is not JOIN_GROUP or of.theirs is not None or of.ours is None:
+        return False
+    return bool(of.ours.error_code == ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _is_not_upgraded(of: Compared, found: Difference) -> bool:
+    if of.ours is not None or of.theirs is None or of.api not in (JOIN_GROUP, SYNC_GROUP):
+        return False
+    given = [one.assignment for said in of.before if isinstance(said, SyncGroupRequest) for one in said.assignments]
+    refused = bool(of.theirs.error_code == ErrorCode.REBALANCE_IN_PROGRESS)
+    return refused and any(isinstance(one, ConsumerGroupHeartbeatRequest) for one in of.before) and any(map(_is_odd, given))
+
+
+def _is_odd(assignment: bytes) -> bool:
+    try:
+        return bool(assignment and read_assignment(assignment).user_data)
+    except Corrupt:
+        return True
 
 
 def _becomes_static(of: Compared, found: Difference) -> bool:
@@ -40,6 +66,11 @@ def _becomes_static(of: Compared, found: Difference) -> bool:
 
 def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
     return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
+
+
+def _sync(member_id: str, assignment: bytes) -> SyncGroupRequest:
+    given = (SyncGroupRequestAssignment(member_id, assignment),)
+    return SyncGroupRequest("@group", 1_000_000, member_id, None, "consumer", "range", given)
 
 
 def _heard(member_id: str, instance_id: str | None) -> ConsumerGroupHeartbeatRequest:
@@ -62,6 +93,27 @@ GROUP_DIFFERENCES = (
             (JOIN_GROUP, 0, _join((_RANGE, _STICKY))),
             (JOIN_GROUP, 0, _join((_STICKY, _RANGE))),
             (JOIN_GROUP, 0, _join((_RANGE, _STICKY), "@0")),
+        ),
+    ),
+    KnownDifference(
+        "JoinGroup: a member that sends it again over another connection, while its first request still waits",
+        "The first one is answered with REBALANCE_IN_PROGRESS; a broker leaves it without an answer.",
+        _waits_already,
+        (
+            *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0")),
+            (SYNC_GROUP, 5, _sync("@0", b"")),
+            *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0", "@0")),
+        ),
+    ),
+    KnownDifference(
+        "JoinGroup, SyncGroup: one that waits when a group cannot be upgraded, because of what its members are assigned",
+        "It goes on waiting. A broker answers it with REBALANCE_IN_PROGRESS, and so its member joins again.",
+        _is_not_upgraded,
+        (
+            *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0")),
+            (SYNC_GROUP, 5, _sync("@0", b"?")),
+            *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0")),
+            *((CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),) * 2,
         ),
     ),
     KnownDifference(

@@ -21,6 +21,7 @@ from kafka_judge import oracle
 from known_difference import KnownDifference
 from known_differences import KNOWN_DIFFERENCES
 from local_tiers import Host
+from migrating_lives import migrating_lives
 from odd_logs import TRIMMED_AT, oddities
 from real_kafka import BROKER
 from transaction_lives import Step, lives_that_repeat_sequence_numbers, transaction_lives
@@ -149,6 +150,11 @@ def test_members_of_any_group_are_answered_as_by_a_broker(world: World) -> None:
 @oracle
 def test_members_of_any_consumer_group_are_answered_as_by_a_broker(world: World) -> None:
     compare_lives(world, consumer_lives())
+
+
+@oracle
+def test_members_of_any_group_that_migrates_are_answered_as_by_a_broker(world: World) -> None:
+    compare_lives(world, migrating_lives())
 
 
 @oracle

@@ -255,7 +255,10 @@ class GroupMetadataManager:
         for group in self.groups.values():
             for member in group.members.values():
                 self.rebalancing.expect_heartbeat(group, member)
-            if len(group.members) > self.rebalancing.config.group_max_size:
+            has_leader = group.leader_id is not None or not group.members
+            if not has_leader:  # it has just been a consumer group
+                group.leader_id = next(iter(group.members))
+            if not has_leader or len(group.members) > self.rebalancing.config.group_max_size:
                 self.rebalancing.begin(group)
 
     def unload(self) -> None:

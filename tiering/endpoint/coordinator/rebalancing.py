@@ -4,7 +4,7 @@ Answers to requests that wait are collected in `answers`. Times that pass are ta
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from remote.clock import Time
@@ -168,9 +168,10 @@ class Rebalancing:
         if self.journal is not None:
             self.journal.write(group.group_id, [self.record(group, assignments)])
 
-    def record(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> Record:
-        """What keeps a group's generation."""
-        return group_metadata_record(group.group_id, _value(group, assignments))
+    def record(self, group: ClassicGroup, assignments: Mapping[str, bytes], *, has_leader: bool = True) -> Record:
+        """What keeps a group's generation. Without a leader the group rebalances when it is loaded."""
+        value = _value(group, assignments)
+        return group_metadata_record(group.group_id, value if has_leader else replace(value, leader=None))
 
     def end(self, group: ClassicGroup) -> None:
         """A group is there no more; who waits for one of the same name joins again."""

@@ -49,8 +49,8 @@ class ClassicMembers:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
         if not request.member_id and instance_id is None and client.version >= KNOWN_ID_SINCE:
             return JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, protocol_name=None, member_id=member_id)
-        subscription, changes = subscription_of(request), Changes(group)
-        before = self._member(changes, request, member_id)
+        changes = Changes(group)
+        before, subscription = self._member(changes, request, member_id), subscription_of(request)
         after, has = joined(before, request, subscription, client), owned(subscription, self.of.topics)
         former = None if instance_id is None else group.static_members.get(instance_id)
         if former is not None and becomes_classic_by(group, group.members[former], self.of.config):

@@ -161,7 +161,9 @@ class ConsumerGroups:
         """A group becomes a classic one, with those of its members that have not gone. Raises GroupError."""
         group = changes.group
         found = downgraded(group, gone, generation, self.topics, self.now_ms())
-        kept = self.rebalancing.record(found, {one.member_id: one.assignment for one in found.members.values()})
+        # A restart before the members have joined again must not leave the partitions of those that have gone to nobody.
+        given = {one.member_id: one.assignment for one in found.members.values()}
+        kept = self.rebalancing.record(found, given, has_leader=not begins_rebalance)
         if self.rebalancing.journal is not None:
             self.rebalancing.journal.write(group.group_id, [*changes.records, *tombstones(group), kept])
         del self.groups[group.group_id]

@@ -69,6 +69,7 @@ def test_all_classic_members_support_one_protocol() -> None:
 def test_a_subscription_that_cannot_be_read_is_refused() -> None:
     group, _, _ = mixed()
     assert group.join("mine", {"range": b"\x00"}).result(0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group.join("mine", {"range": b"\x00"}, instance_id="a").result(0).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_member_that_cannot_be_kept_has_not_joined() -> None:

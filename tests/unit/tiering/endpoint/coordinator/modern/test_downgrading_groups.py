@@ -70,9 +70,14 @@ def test_it_is_found_again_after_a_restart() -> None:
     group, new, old = mixed()
     group.gone(new)
     group.started()
-    assert group.group_type() == "classic Stable"
-    assert group.described().protocol_data == "range"
-    assert group.beats(old) == 0
+    assert [assigned(one.member_assignment) for one in group.described().members] == [old.has]
+    rebalances(group, old)
+
+
+def test_members_that_do_not_come_back_after_a_restart_are_out() -> None:
+    group, new, _ = mixed()
+    group.gone(new)
+    group.started()
     group.later(CLASSIC_SESSION_MS + 1)
     assert group.group_type() == "classic Empty"
 
@@ -177,4 +182,4 @@ def test_a_regular_expression_goes_with_the_member_that_had_it() -> None:
     assert told.error_code == 0
     assert group.group_type() == "classic PreparingRebalance", "it subscribes by name now"
     group.started()
-    assert group.group_type() == "classic Stable"
+    assert group.group_type() == "classic PreparingRebalance"
