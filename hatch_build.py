@@ -16,7 +16,8 @@ class CustomBuildHook(BuildHookInterface):
         """Compiles the libraries, unless they were compiled from these sources before, and adds them to the wheel."""
         if version == "editable":
             return
-        from kernel_build.kept import FOLDER, libraries
+        from kernel_build.kept import libraries
 
-        for library in libraries(Path(self.root)):
-            build_data["force_include"][str(library)] = f"local_log/{FOLDER}/{library.name}"
+        folder = libraries(Path(self.root))
+        for library in folder.rglob("*.so"):
+            build_data["force_include"][str(library)] = str(library.relative_to(folder))

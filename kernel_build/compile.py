@@ -1,7 +1,7 @@
-"""Compiles the kernels of `local_log.formats` to a library for each processor, an extension module for Python's stable ABI.
+"""Compiles the kernels to libraries for each processor, extension modules for Python's stable ABI.
 
 Numba translates to LLVM's IR and optimises nothing; LLVM optimises for the processor; zig, which has a linker for each platform,
-links. `python -m kernel_build.compile FOLDER` writes `linux_x86_64_v4.abi3.so` and so on to FOLDER.
+links. `python -m kernel_build.compile FOLDER` writes `local_log/kernel_libraries/linux_x86_64_v4.abi3.so` and so on to FOLDER.
 """
 
 import os
@@ -21,10 +21,9 @@ from numba.core.registry import cpu_target
 
 from kernel_build import extension
 from kernel_build.face import Face
-from local_log import compiled
+from local_log.kernel_library import FOLDER, SUFFIX, sources_digest, with_digest
 
-ROOT: Final = Path(__file__).parents[1]
-_KERNELS: Final = ROOT / "local_log" / "formats" / "kernels"
+_KERNELS: Final = Path(__file__).parents[1] / "local_log" / "formats" / "kernels"
 _LEVEL: Final = 3
 
 
@@ -41,7 +40,25 @@ TARGETS: Final = {
 }
 
 
-def _declared() -> list[tuple[Any, Any]]:
+class _Package(NamedTuple):
+    """A package that has libraries of its own: the modules of its kernels, and the one that they are declared with."""
+
+    name: str
+    declared_with: str
+    modules: tuple[str, ...]
+
+
+_PACKAGES: Final = (
+    _Package(
+        "local_log",
+        "local_log.compiled",
+        tuple(f"local_log.formats.kernels.{path.stem}" for path in sorted(_KERNELS.glob("*.py"))),
+    ),
+    _Package("tiering.endpoint", "tiering.endpoint.fetch_loop.compiled", ("tiering.endpoint.fetch_loop.kernel",)),
+)
+
+
+def _declared(package: _Package) -> list[tuple[Any, Any]]:
     """The kernels with their signatures. Numba compiles each for others only: its cache would keep what is not optimised."""
     found: list[tuple[Any, Any]] = []
 
@@ -52,9 +69,9 @@ def _declared() -> list[tuple[Any, Any]]:
 
         return of
 
-    compiled.njit = record
-    for path in sorted(_KERNELS.glob("*.py")):
-        import_module(f"local_log.formats.kernels.{path.stem}")
+    import_module(package.declared_with).njit = record  # type: ignore[attr-defined]  # instead of numba's
+    for module in package.modules:
+        import_module(module)
     return found
 
 
@@ -97,15 +114,24 @@ def write(folder: Path) -> None:
     """Writes the library for each target."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    sources = compiled.sources_digest()  # before they are read
-    whole, faces = _translated(_declared())
+    for package in _PACKAGES:
+        into = folder.joinpath(*package.name.split("."), FOLDER)
+        into.mkdir(parents=True)
+        _write(into, package)
+
+
+def _write(folder: Path, package: _Package) -> None:
+    sources = sources_digest(import_module(package.declared_with).SOURCES)  # before they are read
+    whole, faces = _translated(_declared(package))
     for name, target in TARGETS.items():
         init = llvm.parse_assembly(cgutils.normalize_ir_text(str(extension.written(name, faces, sources))))
         init.link_in(llvm.parse_assembly(str(whole)))
         code = folder / f"{name}.o"
         code.write_bytes(_object(str(init), f"PyInit_{name}", target))
         link = [sys.executable, "-m", "ziglang", "cc", "-target", target.platform, "-shared", "-nostdlib", "-Wl,-s"]
-        subprocess.run([*link, "-o", f"{name}.abi3.so", code.name], cwd=folder, check=True)
+        library = folder / f"{name}{SUFFIX}"
+        subprocess.run([*link, "-o", library.name, code.name], cwd=folder, check=True)
+        library.write_bytes(with_digest(library.read_bytes()))
         code.unlink()
 
 

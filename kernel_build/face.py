@@ -105,7 +105,8 @@ class Face:
         self._require(build.icmp_signed("==", self._word(buffer, _ITEM_SIZE), I64(item)), self.wrong)
         dimensions = build.lshr(self._word(buffer, _READONLY_AND_NDIM), I64(32))
         self._require(build.icmp_signed("==", dimensions, I64(kind.ndim)), self.wrong)
-        self._require_format(buffer, _FORMATS[kind.dtype])
+        if not isinstance(kind.dtype, types.Record):  # of records the size has to do: their formats name all fields
+            self._require_format(buffer, _FORMATS[kind.dtype])
         sizes = build.inttoptr(self._word(buffer, _SHAPE), I64.as_pointer())
         shape = [build.load(build.gep(sizes, [I32(d)])) for d in range(kind.ndim)]
         strides = [I64(item)]

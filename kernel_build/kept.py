@@ -1,6 +1,7 @@
 """The libraries of kernels as they were compiled last, in `build/` of the checkout: compiling them takes half a minute."""
 
 import fcntl
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
@@ -8,23 +9,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = "kernel_libraries"
-"""Of the package `local_log`."""
-_SOURCES: Final = ("kernel_build/*.py", "local_log/formats/kernels/*.py", "local_log/formats/header_layout.py")
+_SOURCES: Final = (
+    *("kernel_build/*.py", "local_log/kernel_library.py", "local_log/compiled.py"),
+    *("local_log/formats/kernels/*.py", "local_log/formats/header_layout.py"),
+    *("tiering/endpoint/fetch_loop/*.py", "local_log/checked_files.py"),
+)
 _COMPILERS: Final = ("numba", "llvmlite", "ziglang")
 
 
-def libraries(root: Path) -> list[Path]:
-    """The libraries for the sources below `root`, compiled unless they are there. Raises CalledProcessError."""
-    kept = root / "build" / f"kernels-{_digest(root)[:16]}" / FOLDER
+def libraries(root: Path) -> Path:
+    """The folder that has the libraries as they lie in the wheel, compiled unless they are there. Raises CalledProcessError."""
+    kept = root / "build" / f"kernels-{_digest(root)[:16]}"
     kept.mkdir(parents=True, exist_ok=True)
-    with (kept.parent / "lock").open("w") as lock:
+    with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (kept.parent / "is-whole").exists():
+        if not (kept / "is-whole").exists():
+            shutil.rmtree(kept / "libraries", ignore_errors=True)
             # In a process of its own: hatch may have loaded numba with other settings.
-            subprocess.run([sys.executable, "-m", "kernel_build.compile", kept], cwd=root, check=True)
-            (kept.parent / "is-whole").touch()
-    return sorted(kept.iterdir())
+            subprocess.run([sys.executable, "-m", "kernel_build.compile", kept / "libraries"], cwd=root, check=True)
+            (kept / "is-whole").touch()
+    return kept / "libraries"
 
 
 def _digest(root: Path) -> str:

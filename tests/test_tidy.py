@@ -21,7 +21,7 @@ ENTRY_POINTS |= {"remote/errors.py", "spark_jobs/sink/write_topic.py", "spark_jo
 ENTRY_POINTS |= {"tiering/local_tier/reads.py"}
 """Run, called or found by name: by Python, make, click, Spark and users' programs."""
 
-OUTSIDE = {"local_log/compiled.py", "local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
+OUTSIDE = {"local_log/kernel_library.py", "local_log/kernel_cache.py", "local_log/user_cache.py", "spark_jobs/java.py"}
 """Find and keep compiled code, look for a Java runtime, and play the user who makes and drops folders: not the product's data."""
 
 FILE_CALLS = {"open", "os.open", "os.rename", "os.replace", "os.unlink", "os.remove", "os.listdir", "os.scandir", "os.fsync"}

@@ -14,14 +14,14 @@ from built_wheel import ROOT, built_wheel
 from golden_logs import broker_logs
 from installed_wheel import Installed
 
-from local_log import compiled
+from local_log import kernel_library
 from tiering import __version__
 
 pytestmark = pytest.mark.timeout(900)  # the first time on a machine uv brings 300 MB of packages
 
 Run = Callable[..., str]
 
-LIBRARIES = "local_log/kernel_libraries/"
+LIBRARIES = ("local_log/kernel_libraries/", "tiering/endpoint/kernel_libraries/")
 FIND_SPEC = "from importlib.util import find_spec as f"
 
 
@@ -129,14 +129,15 @@ def test_a_store_is_tried_and_what_is_shipped_is_printed(installed: Run, tmp_pat
 
 
 def test_it_has_the_kernels_for_every_processor_that_it_knows(wheel: Path, names: set[str]) -> None:
-    libraries = {f"{LIBRARIES}{name}.abi3.so" for name in ("linux_x86_64_v2", "linux_x86_64_v4", "linux_aarch64")}
+    processors = ("linux_x86_64_v2", "linux_x86_64_v4", "linux_aarch64")
+    libraries = {f"{folder}{name}.abi3.so" for folder in LIBRARIES for name in processors}
     assert {name for name in names if name.startswith(LIBRARIES)} == libraries
     with zipfile.ZipFile(wheel) as packed:
-        assert all(1 << 14 < packed.getinfo(name).file_size < 1 << 18 for name in libraries)
+        assert all(1 << 13 < packed.getinfo(name).file_size < 1 << 18 for name in libraries)
 
 
 def test_commands_that_read_and_write_records_need_no_numba(installed: Run, tmp_path: Path) -> None:
-    if compiled.library_name(sys.platform, os.uname().machine, {"SSE42": True}) is None:
+    if kernel_library.library_name(sys.platform, os.uname().machine, {"SSE42": True}) is None:
         pytest.skip("numba compiles the kernels here")
     logs, archive = broker_logs(tmp_path / "logs", "g-txn-0"), tmp_path / "archive"
     both = ("--log-dir", logs, "--archive", archive)
@@ -152,6 +153,13 @@ def test_commands_that_read_and_write_records_need_no_numba(installed: Run, tmp_
     )
     told = installed("python", "-c", RUNS, json.dumps(run, default=str)).splitlines()[-1]
     assert json.loads(told) == {"codes": [0] * len(run), "numba": False}
+
+
+def test_the_endpoint_s_loop_needs_no_numba(installed: Run) -> None:
+    if kernel_library.library_name(sys.platform, os.uname().machine, {"SSE42": True}) is None:
+        pytest.skip("numba compiles the loop here")
+    asked = "from tiering.endpoint.fetch_loop.loading import answer_ready; print(answer_ready(print))"
+    assert installed("python", "-c", asked) == "<built-in function answer_ready>\n"
 
 
 def test_spark_s_source_is_where_spark_looks_for_it(installed: Run) -> None:
@@ -175,5 +183,8 @@ def test_airflow_finds_the_provider_by_its_entry_point(installed: Run) -> None:
 
 
 def test_nothing_is_installed_that_only_an_extra_asks_for(installed: Run) -> None:
-    others = ("pyspark", "airflow", "matplotlib", "s3fs", "aiobotocore", "aiohttp", "gcsfs", "adlfs", "pytest")
+    of_numba = (
+        () if kernel_library.library_name(sys.platform, os.uname().machine, {"SSE42": True}) is None else ("numba", "llvmlite")
+    )
+    others = ("pyspark", "airflow", "matplotlib", "s3fs", "aiobotocore", "aiohttp", "gcsfs", "adlfs", "pytest", *of_numba)
     assert installed("python", "-c", f"{FIND_SPEC}; print([m for m in {others} if f(m)])") == "[]\n"

@@ -3,9 +3,11 @@
 from importlib import import_module
 from pathlib import Path
 
-import local_log
 from kernel_build.kept import libraries
 
-local_log.__path__.append(str(libraries(Path(__file__).parents[2])[0].parents[1]))
-# Only now, as it looks for a library when it is imported.
-assert import_module("local_log.compiled").LIBRARY is not None, "no library for this processor, or of other sources"
+for package in ("local_log", "tiering.endpoint"):
+    folder = libraries(Path(__file__).parents[2]).joinpath(*package.split("."))
+    import_module(package).__path__.append(str(folder))
+# Only now, as each looks for a library when it is imported.
+for module in ("local_log.compiled", "tiering.endpoint.fetch_loop.compiled"):
+    assert import_module(module).LIBRARY is not None, "no library for this processor, or of other sources"

@@ -6,7 +6,8 @@ Who changes it has to save `kernel`, too: the compiled code is kept until that f
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from tiering.endpoint.fetch_loop.compiled import njit
 
 _1, _2, _3, _4, _7, _8, _16, _24, _32, _127, _128 = (np.uint64(n) for n in (1, 2, 3, 4, 7, 8, 16, 24, 32, 127, 128))
 

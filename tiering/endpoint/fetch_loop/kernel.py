@@ -10,11 +10,11 @@ where spans say which batches were checked; the file is looked at before and aft
 from typing import Any, Final
 
 import numpy as np
-from numba import from_dtype, njit, types
 
 from local_log.checked_files import SEAL_BYTES
 from tiering.endpoint.fetch_loop import libc
 from tiering.endpoint.fetch_loop.big_endian import int64, put_uint32, put_uvarint, uint32
+from tiering.endpoint.fetch_loop.compiled import from_dtype, njit, types
 from tiering.endpoint.fetch_loop.tables import (
     ANSWER,
     ANSWER_MAX,
@@ -49,7 +49,7 @@ _0, _1, _2, _3, _4, _8, _12, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8
 _LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _HEADER_BYTES = (np.uint64(n) for n in (8, 16, 23, 27))
 _SEAL_AT, _SEAL_BYTES = np.uint64(SEAL_AT), np.uint64(SEAL_BYTES)
 _CORRELATION_ID_AT, _CRC_AT = _8, np.uint64(17)
-_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _EMPTY = (np.uint64(n) for n in (5, 14, 32, 40, STRUCTS_MAX - 1))
+_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _TIME, _EMPTY = (np.uint64(n) for n in (5, 14, 32, 40, 48, STRUCTS_MAX - 1))
 """Where in `Tables.structs` something is."""
 _EVENT_BYTES, _EVENT_DATA_AT = np.uint64(EVENT_BYTES), np.uint64(EVENT_DATA_AT)
 _CHANNELS_MAX, _RECEIVED_MAX = np.uint64(CHANNELS_MAX), np.uint64(RECEIVED_MAX)
@@ -80,9 +80,9 @@ SIGNATURE: Final = types.UniTuple(types.int64, 4)(
 
 
 @njit(boundscheck=False)
-def _now_ns(time: Any) -> Any:
-    libc.clock_gettime(libc.MONOTONIC, time.ctypes.data)
-    return time[0] * 1_000_000_000 + time[1]
+def _now_ns(structs: Any) -> Any:
+    libc.clock_gettime(libc.MONOTONIC, structs[_TIME:].ctypes.data)
+    return structs[_TIME] * 1_000_000_000 + structs[_TIME + _1]
 
 
 @njit(boundscheck=False)
@@ -352,8 +352,8 @@ def answer_ready(
     Returns NOTHING, RECEIVED or UNSENT, how many requests were answered, and the socket of the connection that the caller has to
     do something for, with how many bytes came from there: 0 at the end of the stream, less for an error.
     """
-    state, time, done = states[_0], np.empty(2, np.int64), 0
-    now_ns = _now_ns(time)
+    state, done = states[_0], 0
+    now_ns = _now_ns(structs)
     until_ns = now_ns + state.limit_ns
     while done < ANSWERS_MAX and now_ns < until_ns:
         channel = _ready_channel(state, ready)
@@ -361,7 +361,7 @@ def answer_ready(
             break
         socket, group = np.int32(channel), channels[channel].group
         count = libc.recv(socket, received.ctypes.data, _RECEIVED_MAX, libc.DONTWAIT)
-        began_ns = _now_ns(time)
+        began_ns = _now_ns(structs)
         channels[channel].group, whole, size, number = NO_GROUP, _0, np.int64(0), _UNKNOWN
         mapped, position, last, at = np.int64(NO_FILE), np.int64(0), np.int64(0), _0
         if count > 0 and group != NO_GROUP and state.may_answer != 0:
@@ -378,7 +378,7 @@ def answer_ready(
                     at, whole = _pack(number, one, size, np.int64(0), frames, received, answer)
         if whole == _0:
             return RECEIVED, done, np.int64(channel), count
-        answered_ns = _now_ns(time)
+        answered_ns = _now_ns(structs)
         if mapped == NO_FILE:
             sent = max(libc.send(socket, answer.ctypes.data, whole, libc.DONTWAIT | libc.NOSIGNAL), np.int64(0))
         else:
@@ -386,7 +386,7 @@ def answer_ready(
             sent = _send_mapped(socket, file, position, size, at, whole, answer, structs)
             if sent == np.int64(whole) and not _is_sealed(file, last, header):
                 sent = np.int64(CHANGED)
-        now_ns = _now_ns(time)
+        now_ns = _now_ns(structs)
         if sent != np.int64(whole):
             state.request, state.size, state.whole, state.sent = number, size, np.int64(whole), sent
             state.began_ns, state.answered_ns = began_ns, answered_ns

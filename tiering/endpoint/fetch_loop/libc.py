@@ -6,7 +6,8 @@ The linker of the compiled code finds their symbols in every process on Linux.
 from typing import Any, Final
 
 import numpy as np
-from numba import types
+
+from tiering.endpoint.fetch_loop.compiled import types
 
 _int, _long, _size, _ssize = types.int32, types.int64, types.uintp, types.intp
 
