@@ -31,7 +31,8 @@ from remote.store.open import open_store
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 TOPIC = "events"
 SEGMENT_BYTES = 64 << 20

@@ -50,7 +50,8 @@ from tiering.local_tier.local_retention import retain  # noqa: E402
 from tiering.local_tier.local_tier import LocalTier  # noqa: E402
 from tiering.local_tier.reads import TierReads  # noqa: E402
 from tiering.machine import CLOCK, IDS, writable_disk  # noqa: E402
-from tiering.offload.copy import OffloadRun, offload, plan  # noqa: E402
+from tiering.offload.copy import OffloadRun, offload  # noqa: E402
+from tiering.offload.due import plan  # noqa: E402
 from tiering.read.live_log import LiveLog  # noqa: E402
 
 READ_PAUSE_S = 0.1

@@ -22,7 +22,8 @@ from remote.manifest.model import LIMITS, Limits
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 
 def local_logs(folder: Path) -> dict[str, LogReader]:

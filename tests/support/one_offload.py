@@ -7,7 +7,8 @@ from golden_logs import live
 
 from local_log.log_reader import LogReader
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 TXN = "g-txn-0"
 

@@ -21,7 +21,8 @@ from remote.keys import PartitionPath
 from remote.read.context import ReadContext
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.read.live_log import LiveLog, archive_loader
 from tiering.retention import expire as retention
 from tiering.retention.local import held

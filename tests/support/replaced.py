@@ -9,7 +9,8 @@ from local_log.log_reader import LogReader
 from remote.manifest.model import Limits, Manifest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 Record = tuple[int, bytes | None, bytes | None]
 

@@ -23,7 +23,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.read.context import ReadContext
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import Tiers
 

@@ -21,7 +21,7 @@ from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, waiting_segments
 from tiering.lag.local_log import scan_log
-from tiering.offload.copy import plan
+from tiering.offload.due import plan
 
 NO_AGENT: Final = "no agent"
 SILENT: Final = "does not answer"

@@ -8,7 +8,7 @@ from tiering.lag.local_log import LogSeen
 from tiering.offload.plan import Action
 
 if TYPE_CHECKING:
-    from tiering.offload.copy import OffloadPlan
+    from tiering.offload.due import OffloadPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,31 +16,29 @@ from local_log.formats.filenames import LOG
 from local_log.log_reader import LogReader
 from local_log.ranges import Range
 from local_log.segment_reader import Segment
-from remote import archive
 from remote.clock import Clock, Ids
-from remote.keys import PartitionPath
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
 from remote.manifest.losses import DELETED_BEFORE_COPY, GONE, new_losses
-from remote.manifest.model import LIMITS, Limits, Manifest, covers, never_archived
+from remote.manifest.model import LIMITS, Limits, Manifest, covers
 from remote.manifest.segment_entry import SegmentEntry
-from remote.manifest.store import ManifestWriter, Stored, load_newest
+from remote.manifest.store import ManifestWriter
 from remote.manifest.superseding import Superseding, refuse_too_many
-from remote.manifest.transitions import check_history, emptied, refuse_deleted, segment_copied, source_seen
+from remote.manifest.transitions import check_history, emptied, segment_copied, source_seen
 from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
-from tiering.losses.former_topics import former_ids, record_former_topic_gone
-from tiering.losses.report import end_of, log_recorded
-from tiering.offload.cleaned import Cleaned, cleaned_segments, cleaned_up_to
+from tiering.losses.former_topics import record_former_topic_gone
+from tiering.losses.report import end_of
+from tiering.offload.cleaned import Cleaned, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, check_overlap, reading_with
+from tiering.offload.due import OffloadPlan, not_archived_yet
 from tiering.offload.emptied import Emptied, refuse_emptied
-from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
-from tiering.offload.other_records import refuse_other_records
-from tiering.offload.plan import Action, Decision, plan_offload
+from tiering.offload.local_segment import LocalSegment
+from tiering.offload.plan import Action, Decision
 from tiering.offload.source import Changed, checked_state, counted, segment_data, segment_end
 from tiering.offload.supersede import supersede
 
@@ -52,42 +50,6 @@ _OF_A_SEGMENT: Final = (*FILE_ERRORS, NoKey, WrongKey, NotFound)
 """The errors that leave one segment, or one group of them, as it is archived, and concern no other."""
 
 Check = Callable[[list[SegmentCopy], list[LogSegmentData]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadPlan:
-    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before.
-
-    `cleaned` are the segments that were cleaned since they were archived, and are to be copied again.
-    """
-
-    log: LogReader
-    path: PartitionPath
-    known: Stored
-    decisions: tuple[Decision, ...]
-    formers: tuple[str, ...] = ()
-    cleaned: tuple[Cleaned, ...] = ()
-
-    @property
-    def manifest(self) -> Manifest:
-        """The newest version, a version 0 where nothing is archived yet."""
-        return self.known.manifest
-
-    @property
-    def start(self) -> int:
-        """The first offset that can be archived: the log start offset, or the base offset of the first segment with a batch."""
-        has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
-        return max(self.log.log_start_offset, next(has_batches, 0))
-
-    @property
-    def empty(self) -> tuple[Range, ...]:
-        """The segments in which compaction has left no batch."""
-        segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
-        return tuple((segment.base_offset, end) for segment, end in segments if end)
-
-    def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
-        """The manifest with the state of the log recorded."""
-        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,30 +104,6 @@ class Done:
         return self.decision is not None and self.decision.action is Action.lost
 
 
-def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> OffloadPlan:
-    """The plan for one log. Reads only, and nothing of a log that has only its active segment.
-
-    `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has.
-
-    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive, Conflict for a log
-    with other records than the archive.
-    """
-    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
-    known = load_newest(store, path) or Stored(_never_archived(path, log), "")
-    refuse_deleted(known.manifest)
-    segments = local_segments(log)
-    refuse_other_records(log, segments, known.manifest)
-    stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
-    cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
-    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
-    formers: tuple[str, ...] = ()
-    if not known.manifest.version and log.segments:
-        is_known, formers = former_ids(store, path)
-        if is_known:
-            archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, known, decisions, formers, cleaned)
-
-
 def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
     """Executes a plan and yields a result for each segment.
 
@@ -203,7 +141,7 @@ class SegmentCopies:
 
     def __init__(self, due: OffloadPlan, run: OffloadRun) -> None:
         writer = ManifestWriter(run.store, due.path, run.clock, run.ids, run.source, due.manifest.writer_epoch, run.limits)
-        self.held = HeldManifest(writer, _never_archived(due.path, due.log), due.known)
+        self.held = HeldManifest(writer, not_archived_yet(due.path, due.log), due.known)
         self.has_stopped = False
         self._due = due
         self._run = run
@@ -390,7 +328,3 @@ def as_lost(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Done:
 
 def _by_somebody_else(decision: Decision) -> Decision:
     return Decision(decision.segment, Action.archived, "archived by another process in the meantime")
-
-
-def _never_archived(path: PartitionPath, log: LogReader) -> Manifest:
-    return never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)

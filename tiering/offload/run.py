@@ -17,7 +17,8 @@ from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.gone_logs import GoneLog, record_gone
 from tiering.losses.seen_logs import SeenLog, SeenLogs
-from tiering.offload.copy import Done, OffloadPlan, OffloadRun, as_lost, lost_before, offload, plan
+from tiering.offload.copy import Done, OffloadRun, as_lost, lost_before, offload
+from tiering.offload.due import OffloadPlan, plan
 from tiering.offload.local_segment import LocalSegment
 from tiering.offload.plan import Action, Decision
 

@@ -31,7 +31,8 @@ from remote.manifest.segment_entry import PRODUCER_SNAPSHOT
 from remote.manifest.store import ManifestWriter
 from remote.manifest.transitions import claimed
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 
 def flip(file: Path, position: int) -> None:

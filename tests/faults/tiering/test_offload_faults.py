@@ -41,7 +41,8 @@ from remote.manifest.store import ManifestWriter, claim, load_newest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
 from tiering.offload import copy as offload_room
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.sweep import collect as sweep
 
 pytestmark = pytest.mark.usefixtures("pages_decoded_once")

@@ -23,7 +23,8 @@ from remote.manifest.model import Limits, Manifest
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.sweep import collect as sweep
 
 pytestmark = pytest.mark.usefixtures("pages_decoded_once")

@@ -18,7 +18,8 @@ from local_log.os_disk import OsDisk
 from local_log.segment_reader import Segment
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.offload.plan import Action
 from tiering.read.tiered_log import Isolation, TieredLog
 

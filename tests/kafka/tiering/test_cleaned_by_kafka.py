@@ -27,7 +27,8 @@ from local_log.log_reader import LogReader
 from local_log.os_disk import OsDisk
 from remote.manifest.gaps import COMPACTED
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 pytestmark = [
     pytest.mark.oracle,

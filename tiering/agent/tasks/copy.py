@@ -20,7 +20,8 @@ from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.watch import Mark, has_changed, opened
 from tiering.lag.archived import Archived
 from tiering.lag.copy_lag import waiting_segments
-from tiering.offload.copy import Done, OffloadPlan, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import OffloadPlan, plan
 from tiering.offload.plan import Action
 
 OPEN_MAX: Final = 32

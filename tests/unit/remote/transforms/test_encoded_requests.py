@@ -19,7 +19,8 @@ from remote.read.log import ArchivedLog
 from remote.read.read_ahead import ReadAhead
 from remote.store.folder.store import FolderStore
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 PARTITION = "g-codec-none-0"
 

@@ -44,7 +44,8 @@ from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.settings import DEFAULTS
 from tiering.local_tier.local_retention import retain
 from tiering.local_tier.local_tier import LocalTier
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 TIERED = {**SMALL, "remote.storage.enable": "true", "retention.ms": "-1", "local.retention.bytes": "0"}
 

@@ -13,7 +13,8 @@ from tiering.local_tier.errors import UnknownTopicOrPartition
 from tiering.local_tier.local_retention import retain
 from tiering.local_tier.local_tier import LocalTier
 from tiering.local_tier.reads import TierReads
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.read.live_log import LiveLog
 
 TIERED = {**SMALL, "remote.storage.enable": "true", "retention.ms": "-1", "local.retention.bytes": "0"}

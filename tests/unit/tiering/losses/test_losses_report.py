@@ -12,7 +12,8 @@ from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, PARTITION_M
 from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 TINY = "g-tiny-0"
 

@@ -11,7 +11,8 @@ from small_logs import NOW, records
 from local_log.formats.checkpoints import EpochEntry
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 IDS = CountingIds("b")
 

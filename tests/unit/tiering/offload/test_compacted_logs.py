@@ -12,7 +12,7 @@ from one_offload import named, run
 from local_log.log_reader import LogReader
 from remote.manifest.gaps import NO_BATCH
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import plan
+from tiering.offload.due import plan
 from tiering.offload.plan import Action
 
 COMPACTED = ("g-compacted-0", "g-compacted-txn-0")

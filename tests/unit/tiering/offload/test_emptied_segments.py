@@ -18,7 +18,8 @@ from local_log.ranges import Range
 from remote.manifest.gaps import COMPACTED, NO_BATCH
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
-from tiering.offload.copy import Done, OffloadPlan, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import OffloadPlan, plan
 from tiering.offload.plan import Action
 
 

@@ -13,7 +13,7 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.log_reader import LogReader
 from remote.manifest.store import load_newest
-from tiering.offload.copy import plan
+from tiering.offload.due import plan
 from tiering.offload.plan import Action
 
 # what is archived

@@ -15,7 +15,8 @@ from remote.manifest.model import Limits
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from tiering.losses.seen_logs import RECORDED_MS_MAX, SeenLog
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.offload.plan import Action
 from tiering.offload.run import OffloadLogs
 

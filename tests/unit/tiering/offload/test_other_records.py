@@ -12,7 +12,8 @@ from made_manifests import assert_sound_chain
 from small_logs import opened
 
 from local_log.errors import Conflict
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 SEGMENT_BYTES = 600
 

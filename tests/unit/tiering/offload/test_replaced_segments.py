@@ -22,7 +22,8 @@ from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Transforms
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.offload.plan import Action
 
 SMALL = Limits(inline_max=2, page_entries=2, fan_out=2)

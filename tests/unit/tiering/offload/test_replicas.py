@@ -24,7 +24,8 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Limits
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
-from tiering.offload.copy import Done, OffloadRun, offload, plan
+from tiering.offload.copy import Done, OffloadRun, offload
+from tiering.offload.due import plan
 
 EPOCHS, TXN = "g-epochs-0", "g-txn-0"
 CUTS = (4, 7, 11)

@@ -24,7 +24,8 @@ from remote.scrub.finding import Finding
 from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from remote.store.store_time import StoreRun
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.retention import expire as retention
 from tiering.retention.plan import Policy
 from tiering.sweep import collect as sweep

@@ -14,7 +14,8 @@ from local_log.errors import Conflict, NoKey
 from local_log.log_reader import LogReader
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
 from remote.transforms.decoded_bytes import DecodedBytes
-from tiering.offload.copy import OffloadRun, offload, plan
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 from tiering.retention.local import held, refuse_others
 
 NAME = "g-codec-none-0"

@@ -1,0 +1,84 @@
+"""What is due of one log: its segments beside its newest manifest, and what an offload would do with each of them."""
+
+from dataclasses import dataclass
+
+from local_log.log_reader import LogReader
+from local_log.ranges import Range
+from remote import archive
+from remote.keys import PartitionPath
+from remote.manifest.gaps import NO_BATCH
+from remote.manifest.model import Manifest, never_archived
+from remote.manifest.store import Stored, load_newest
+from remote.manifest.transitions import emptied, refuse_deleted
+from remote.store.api import ObjectStore
+from tiering.losses.former_topics import former_ids
+from tiering.losses.report import log_recorded
+from tiering.offload.cleaned import Cleaned, cleaned_segments
+from tiering.offload.local_segment import local_segments, stable_offset
+from tiering.offload.other_records import refuse_other_records
+from tiering.offload.plan import Decision, plan_offload
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadPlan:
+    """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before.
+
+    `cleaned` are the segments that were cleaned since they were archived, and are to be copied again.
+    """
+
+    log: LogReader
+    path: PartitionPath
+    known: Stored
+    decisions: tuple[Decision, ...]
+    formers: tuple[str, ...] = ()
+    cleaned: tuple[Cleaned, ...] = ()
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version, a version 0 where nothing is archived yet."""
+        return self.known.manifest
+
+    @property
+    def start(self) -> int:
+        """The first offset that can be archived: the log start offset, or the base offset of the first segment with a batch."""
+        has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
+        return max(self.log.log_start_offset, next(has_batches, 0))
+
+    @property
+    def empty(self) -> tuple[Range, ...]:
+        """The segments in which compaction has left no batch."""
+        segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
+        return tuple((segment.base_offset, end) for segment, end in segments if end)
+
+    def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
+        """The manifest with the state of the log recorded."""
+        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
+
+
+def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> OffloadPlan:
+    """The plan for one log. Reads only, and nothing of a log that has only its active segment.
+
+    `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has.
+
+    Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive, Conflict for a log
+    with other records than the archive.
+    """
+    path = PartitionPath(log.partition.topic, log.topic_id, log.partition.partition)
+    known = load_newest(store, path) or Stored(not_archived_yet(path, log), "")
+    refuse_deleted(known.manifest)
+    segments = local_segments(log)
+    refuse_other_records(log, segments, known.manifest)
+    stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
+    cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
+    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
+    formers: tuple[str, ...] = ()
+    if not known.manifest.version and log.segments:
+        is_known, formers = former_ids(store, path)
+        if is_known:
+            archive.refuse_deleted_topic(store, path.topic, path.topic_id)
+    return OffloadPlan(log, path, known, decisions, formers, cleaned)
+
+
+def not_archived_yet(path: PartitionPath, log: LogReader) -> Manifest:
+    """The manifest of version 0 of a log."""
+    return never_archived(path.topic, path.topic_id, path.partition, log.log_start_offset)
