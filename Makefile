@@ -38,11 +38,12 @@ $(VENV):
 	fi; \
 	touch $@
 
-# Numba compiles what reads and writes records once, here, rather than in the first test or job that needs it.
+# Numba compiles what reads and writes records once, here, rather than in the first test or job that needs it; and Python what
+# commands load.
 $(READY): requirements.txt pyproject.toml | $(VENV)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -c 'import local_log.engine.append.validator, local_log.formats.record_batch.columns as columns; columns.warm_up()'
+	@$(BIN)/python -c 'import local_log.engine.append.validator, remote.store.s3.store, tiering.api, local_log.formats.record_batch.columns as columns; columns.warm_up()'
 	@touch $@
 	@echo "Ready"
 

@@ -1,4 +1,4 @@
-"""What it costs to start: commands, the first kernel, Spark's first count; with the wheel's kernels and with numba's.
+"""What starts cost: commands, a first `status`, the first kernel, Spark's first count; with the wheel's kernels and numba's.
 
 The wheel is unpacked twice, once without its libraries of kernels, and compiled to bytecode. CPU seconds are the best of several
 starts that take turns; those of Spark are of the clock, from a new session to its first count.
@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import first_status  # beside this file
 from built_wheel import built_wheel  # beside the tests
 from endpoint_servers import served  # beside this file
 from golden_logs import broker_logs  # beside the tests
@@ -23,6 +24,7 @@ from spark_jobs.java import java_home
 
 TOPIC, PARTITION = "g-big", "g-big-0"
 HELP_MAX, LOOK_MAX, READ_MAX = 0.10, 0.35, 0.40
+FIRST_STATUS_MAX = 2.0
 WARM_UP = "import local_log.formats.record_batch.columns as columns; columns.warm_up()"
 FIRST_COUNT = """
 import sys, time
@@ -51,6 +53,10 @@ def run(out: Path, rounds: int) -> None:
         print(f"  {name:44}", *(f"{seconds:7.2f}" for seconds in best), flush=True)
         targets.at_most(f"CPU seconds of {name}", best[0], bound)
     _of_others(logs, rounds)
+    print(f"The first status of {first_status.PARTITIONS} partitions, seconds")
+    for place, seconds in first_status.seconds(out / "status", _environment(compiled)).items():
+        print(f"  {place:44} {seconds:7.2f}", flush=True)
+        targets.at_most(f"seconds of the first status, {place}", seconds, FIRST_STATUS_MAX)
     print("The first kernel of a new container, CPU seconds")
     for number in range(rounds):
         fresh = _environment(plain, NUMBA_CACHE_DIR=str(out / f"fresh-{number}"))
@@ -99,7 +105,8 @@ def _unpacked(out: Path) -> tuple[Path, Path]:
     for folder in folders:
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(folder)
-    shutil.rmtree(folders[1] / "local_log" / "kernel_libraries")
+    for package in ("local_log", "tiering/endpoint"):
+        shutil.rmtree(folders[1] / package / "kernel_libraries")
     for folder in folders:
         compileall.compile_dir(folder, quiet=1, workers=0)
     return folders

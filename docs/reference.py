@@ -1,7 +1,7 @@
 """What the reference pages are made of: rows out of the code, so that no page says what the code does not."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
@@ -27,9 +27,9 @@ PRICES = ("reads_per_1000", "writes_per_1000", "retrieval_per_gb", "egress_per_g
 
 def settings() -> Iterator[Cells]:
     """Of each setting of the service: name, default, variable, what it is for."""
-    for field, info in Settings.model_fields.items():
-        name = name_of(field)
-        yield f"`{name}`", _value(info.default), f"`{variable_of(name)}`", info.description or ""
+    for one in fields(Settings):
+        name = name_of(one.name)
+        yield f"`{name}`", _value(one.default), f"`{variable_of(name)}`", one.metadata["about"]
 
 
 def topic_settings() -> Iterator[tuple[str, str]]:

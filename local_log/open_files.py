@@ -4,8 +4,6 @@ import mmap
 import os
 import threading
 
-import pyarrow as pa
-
 from local_log.file_range import FileState
 
 _tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch looks at states
@@ -90,6 +88,8 @@ def read(descriptor: int, start: int, end: int | None) -> bytes:
 
 def read_large(descriptor: int, start: int, end: int) -> memoryview:
     """As `read`, into memory of Arrow's pool, which keeps its pages; Python returns them to the system."""
+    import pyarrow as pa  # a start that reads small files alone does not wait for it
+
     data = memoryview(pa.allocate_buffer(max(0, end - start))).cast("B")
     done = 0
     while done < len(data) and (more := os.preadv(descriptor, [data[done:]], start + done)):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from remote.clock import Clock, Ids, RandomIds, Randomness, SystemClock, SystemRandomness, Time
-from remote.store.open import open_backend
 
 if TYPE_CHECKING:
     from local_log.folder_lock import FolderHolder
@@ -78,6 +77,13 @@ def folder_holder() -> "FolderHolder":
     from local_log.folder_lock import OsFolderHolder
 
     return OsFolderHolder()
+
+
+def open_backend(url: str) -> "ObjectStore":
+    """As `remote.store.open.open_backend`."""
+    from remote.store.open import open_backend as opened
+
+    return opened(url)
 
 
 def open_store(

@@ -11,20 +11,21 @@ Every declared length is checked against the limit before memory is allocated: r
 of 64 KiB; a zstd block that is flushed before its frame ends. Any reader can decompress the result. Its bytes are equal to those
 of Kafka's libraries for gzip, for lz4 from level 3 on and for zstd except at levels 3 and 4, where Kafka uses another release.
 Snappy blocks may differ by a few bytes. Source: Kafka's CompressionType and its implementations.
+
+Each library is loaded by the first call that needs it: many a command reads no compressed batch.
 """
 
 import struct
 import zlib
 from collections.abc import Callable
-
-import lz4.block
-import lz4.frame
-import snappy
-import zstandard
+from typing import TYPE_CHECKING
 
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.primitives import Buffer, need, read_uvarint
 from local_log.formats.record import Codec
+
+if TYPE_CHECKING:
+    import zstandard
 
 INFLATED_BYTES_MAX = 1 << 30
 GZIP_MEMBERS_MAX = 4096
@@ -66,10 +67,24 @@ class Inflater:
         try:
             if reader is not None:
                 return reader(payload, bytes_max)
-            self._zstd = self._zstd or zstandard.ZstdDecompressor()
+            self._zstd = self._zstd or _zstd_decompressor()
             return _inflated_by(self._zstd, payload, bytes_max)
-        except (zlib.error, zstandard.ZstdError, snappy.UncompressError, RuntimeError, EOFError, ValueError) as e:
+        except _damages() as e:
             raise Corrupt(f"{Codec(codec).name} frame does not inflate: {e}") from e
+
+
+def _zstd_decompressor() -> "zstandard.ZstdDecompressor":
+    import zstandard
+
+    return zstandard.ZstdDecompressor()
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What a library raises for a frame that does not inflate."""
+    import snappy
+    import zstandard
+
+    return zlib.error, zstandard.ZstdError, snappy.UncompressError, RuntimeError, EOFError, ValueError
 
 
 def is_lz4_that_kafka_reads(frame: Buffer) -> bool:
@@ -89,6 +104,8 @@ def with_sound_lz4_header(frame: Buffer) -> Buffer:
     if magic != _LZ4_MAGIC or flags & _LZ4_FLAGS_FIXED != _LZ4_FLAGS_VALUE or block not in _LZ4_BLOCKS:
         raise Corrupt(f"lz4 frame with header {bytes(view[:_LZ4_HEADER_MIN]).hex()}, which is none of Kafka's")
     need(view, 0, size, "the header of an lz4 frame")
+    import lz4.frame
+
     header: bytes = lz4.frame.compress_begin(
         lz4.frame.create_compression_context(),
         block_size=block >> 4,
@@ -161,6 +178,8 @@ def _snappy_block(block: memoryview, bytes_left: int, bytes_max: int) -> bytes:
     claimed, _ = read_uvarint(block, 0, "a snappy block's inflated length")
     if claimed > bytes_left:
         raise _too_large(bytes_max)
+    import snappy
+
     inflated: bytes = snappy.uncompress(block)
     return inflated
 
@@ -169,6 +188,8 @@ def _lz4(payload: Buffer, bytes_max: int) -> Buffer:
     found = _lz4_of_one_block(memoryview(payload))
     if found is not None and len(found) <= bytes_max:
         return found
+    import lz4.frame
+
     context = lz4.frame.create_decompression_context()
     chunk = min(bytes_max + 1, _first_guess(payload))  # the library allocates the maximum that it is given
     out: list[bytes] = []
@@ -200,6 +221,8 @@ def _lz4_of_one_block(frame: memoryview) -> Buffer | None:
     block = frame[_LZ4_ONE_BLOCK.size : end]
     if size & _LZ4_STORED:
         return block if len(block) <= _LZ4_BLOCK_BYTES else None
+    import lz4.block
+
     try:
         inflated: bytes = lz4.block.decompress(block, uncompressed_size=_LZ4_BLOCK_BYTES)
     except lz4.block.LZ4BlockError:
@@ -212,7 +235,7 @@ def _first_guess(payload: Buffer) -> int:
     return max(1 << 16, 8 * len(payload))
 
 
-def _inflated_by(zstd: zstandard.ZstdDecompressor, payload: Buffer, bytes_max: int) -> bytes:
+def _inflated_by(zstd: "zstandard.ZstdDecompressor", payload: Buffer, bytes_max: int) -> bytes:
     _check_zstd_frames(memoryview(payload))
     chunk = min(bytes_max + 1, _first_guess(payload))
     out: list[bytes] = []
@@ -232,6 +255,8 @@ def _check_zstd_frames(payload: memoryview) -> None:
     A frame is a header, blocks with a 3-byte header (bit 0 last block, 1-2 type, then size; a run-length block has one byte) and,
     if the header says so, a checksum (RFC 8878).
     """
+    import zstandard
+
     pos = 0
     while pos < len(payload):
         parameters = zstandard.get_frame_parameters(payload[pos : pos + _ZSTD_HEADER_MAX])
@@ -279,6 +304,8 @@ def _to_gzip(data: Buffer, level: int) -> bytes:
 
 
 def _to_xerial(data: Buffer, _level: int) -> bytes:
+    import snappy
+
     view = memoryview(data)
     parts = [_XERIAL_START]
     for start in range(0, len(view), _XERIAL_BLOCK):
@@ -288,6 +315,8 @@ def _to_xerial(data: Buffer, _level: int) -> bytes:
 
 
 def _to_lz4(data: Buffer, level: int) -> bytes:
+    import lz4.frame
+
     # Kafka's default 9 is lz4's fast mode. Other levels are its high-compression mode, of which the library has 3 and up.
     depth = _LZ4_FAST if level == DEFAULT_LEVELS[Codec.lz4] else max(level, _LZ4_LEVEL_MIN)
     frame: bytes = lz4.frame.compress(
@@ -297,6 +326,8 @@ def _to_lz4(data: Buffer, level: int) -> bytes:
 
 
 def _to_zstd(data: Buffer, level: int) -> bytes:
+    import zstandard
+
     stream = zstandard.ZstdCompressor(level=level, write_content_size=False).compressobj()
     return b"".join((stream.compress(data), stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK), stream.flush()))
 

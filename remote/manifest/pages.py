@@ -14,7 +14,6 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from local_log.errors import Corrupt, Invalid
 from local_log.formats.checkpoints import EpochEntry
@@ -58,6 +57,8 @@ REF_SCHEMA = _schema(PageRef)
 
 def encode(level: int, items: Sequence[Item]) -> bytes:
     """The page's stored form. Raises Invalid for one that is too large to be read again."""
+    import pyarrow.parquet as pq  # most manifests have no page
+
     form = json.dumps({"major": stamped_json.MAJOR, "minor": stamped_json.MINOR}).encode()
     kept = table(REF_SCHEMA if level else ENTRY_SCHEMA, items).replace_schema_metadata(
         {_FORMAT: form, _LEVEL: str(level).encode()}
@@ -147,6 +148,8 @@ def decode(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
 
     Raises Corrupt where it is not what `ref` says, Newer.
     """
+    import pyarrow.parquet as pq
+
     if len(body) != ref.size or crc32c(body) != ref.crc32c or len(body) > PAGE_BYTES_MAX:
         problem = f"{len(body)} bytes with CRC-32C {crc32c(body):08x} where the manifest states {ref.size} and {ref.crc32c:08x}"
         raise Corrupt(f"{problem}; {stamped_json.REMEDY}", file=key)

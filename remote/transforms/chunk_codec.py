@@ -5,8 +5,6 @@ A compressed chunk is one zstd frame (RFC 8878) with content size and checksum.
 
 from dataclasses import dataclass
 
-import zstandard
-
 from local_log.errors import Corrupt
 from local_log.formats.compression import inflate
 from local_log.formats.primitives import Buffer
@@ -39,6 +37,8 @@ class ChunkCodec:
 
 def _compress(source: Buffer) -> bytes:
     """Compresses a chunk to a frame. Deterministic."""
+    import zstandard  # as in `compression`
+
     return zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_content_size=True, write_checksum=True).compress(source)
 
 

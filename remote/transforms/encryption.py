@@ -22,9 +22,6 @@ Integers are big-endian. A stored chunk is the ciphertext followed by the tag of
 import struct
 from typing import NamedTuple
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from local_log.errors import Corrupt
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
@@ -51,6 +48,8 @@ class SegmentCipher:
     """Encrypts and decrypts the chunks of one attempt to copy one segment."""
 
     def __init__(self, data_key: bytes, nonce: bytes, path: PartitionPath, segment_id: str) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # a start without encryption does not wait for it
+
         self._aead = AESGCM(data_key)
         self._nonce = int.from_bytes(nonce, "big")
         self._segment = (_MAGIC, path.topic_id.encode(), path.partition, bytes.fromhex(segment_id))
@@ -61,6 +60,8 @@ class SegmentCipher:
 
     def decrypt(self, place: ChunkPlace, stored: Buffer, *, compressed: bool) -> bytes:
         """The plaintext of a chunk. Raises Corrupt unless it was encrypted for this place."""
+        from cryptography.exceptions import InvalidTag
+
         try:
             return self._aead.decrypt(self._nonce_of(place), stored, self._aad(place, compressed))
         except InvalidTag as e:

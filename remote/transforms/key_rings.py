@@ -13,7 +13,6 @@ A reader with keys rejects segments that are not encrypted and manifests that ar
 import os
 import stat
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from local_log.errors import BadAddress, Invalid, listed
 from remote.transforms.keys import KeyRing, read_key_ring
@@ -90,6 +89,8 @@ def _from_environment(name: str) -> KeyRing:
 
 
 def _from_plugin(scheme: str, address: str) -> KeyRing:
+    from importlib.metadata import entry_points  # brings a third of what a start without it loads of the standard library
+
     known = {point.name: point for point in entry_points(group=PLUGINS)}
     if scheme not in known:
         others = listed(["a file", "env", "aws-kms", *sorted(known)])

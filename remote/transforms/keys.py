@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
-
 from local_log.errors import Invalid, NoKey, WrongKey, listed
 from remote.clock import Randomness
 from remote.transforms.encryption import DATA_KEY_BYTES
@@ -44,9 +42,13 @@ class LocalKeyRing:
 
     def wrap(self, key_id: str, data_key: bytes) -> bytes:
         """The result has 40 bytes for a data key of 32."""
+        from cryptography.hazmat.primitives.keywrap import aes_key_wrap  # a start without keys does not wait for it
+
         return aes_key_wrap(self._key(key_id), data_key)
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
+        from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
+
         try:
             return aes_key_unwrap(self._key(key_id), wrapped)
         except InvalidUnwrap as e:

@@ -2,7 +2,6 @@
 
 import importlib
 from copy import copy
-from difflib import get_close_matches
 from inspect import cleandoc
 
 import click
@@ -57,6 +56,8 @@ class _Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as e:
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], _VERBS, n=1)
             remedy = f"did you mean {near[0]}?" if near else "`tiering --help` lists them all"
             raise click.UsageError(f"No such command {args[0]!r}; {remedy}", ctx) from e

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from local_log.errors import Corrupt, LogError, NotFound
-from remote.manifest.model import Manifest
 from tiering.command.exit_codes import Exit, exit_code_of_all, reports_errors
 from tiering.command.options import (
     Number,
@@ -27,9 +26,10 @@ from tiering.machine import CLOCK, IDS, open_archive_store, writable_disk
 
 if TYPE_CHECKING:
     from remote.keys import PartitionPath
+    from remote.manifest.model import Manifest
     from remote.store.api import ObjectStore
 
-Found = Manifest | LogError
+Found: TypeAlias = "Manifest | LogError"
 
 
 @click.group("manifest")
@@ -302,10 +302,11 @@ def _paths(found: list[Found], errors: list[Exception]) -> "Iterator[PartitionPa
     from remote.keys import partition_of
 
     for one in found:
-        path = one.path if isinstance(one, Manifest) else partition_of(one.file) if isinstance(one, Corrupt) else None
-        if path is not None:
+        if not isinstance(one, LogError):
+            yield one.path
+        elif isinstance(one, Corrupt) and (path := partition_of(one.file)) is not None:
             yield path
-        elif isinstance(one, Exception):
+        else:
             _note(one, errors)
 
 
@@ -325,7 +326,7 @@ def _only(found: list[Found]) -> "Manifest":
 
 
 def _or_raise(found: Found) -> "Manifest":
-    if not isinstance(found, Manifest):
+    if isinstance(found, LogError):
         raise found
     return found
 
@@ -333,10 +334,10 @@ def _or_raise(found: Found) -> "Manifest":
 def _readable(found: list[Found], errors: list[Exception]) -> "Iterator[Manifest]":
     """The readable manifests; errors of the others are printed and collected."""
     for one in found:
-        if isinstance(one, Manifest):
-            yield one
-        else:
+        if isinstance(one, LogError):
             _note(one, errors)
+        else:
+            yield one
 
 
 def _note(error: Exception, errors: list[Exception]) -> None:

@@ -1,6 +1,5 @@
 """What every command prints: rows on standard output in three forms, messages for people on standard error."""
 
-import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -25,6 +24,8 @@ def emit(
     the rows says that the next one may take its time: those before it are printed. Where `rows` raises, too.
     """
     if output == "json":
+        import json  # help and completion load this module, too
+
         read: list[Row] = []
         try:
             for row in rows:
@@ -33,6 +34,8 @@ def emit(
         finally:
             click.echo(json.dumps(read, indent=1))
     elif output == "jsonl":
+        import json
+
         for row in rows:
             if row is not None:
                 click.echo(json.dumps(row, separators=(",", ":")))

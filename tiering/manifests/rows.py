@@ -6,7 +6,6 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from local_log.disk import WritableDisk, parent_of
 from local_log.errors import Corrupt, Newer
@@ -220,6 +219,8 @@ def export(partitions: Iterable[Entries], disk: WritableDisk, target: str) -> in
     The columns are topic, topic_id, partition, version and state, then the fields of an entry. The file is renamed into place
     when it is complete.
     """
+    import pyarrow.parquet as pq  # nothing else here needs it
+
     schema = pa.schema([*_PARTITION_COLUMNS, *pages.ENTRY_SCHEMA])
     part, written = f"{target}.part", 0
     disk.delete(part)

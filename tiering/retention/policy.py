@@ -8,6 +8,7 @@ on the brokers, data is deleted only by a setting that names this topic.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from local_log.cluster.image import CLEANUP_POLICY
 from local_log.engine.config import LogConfig, read_config
@@ -15,7 +16,9 @@ from local_log.engine.settings import Setting, read_settings
 from local_log.errors import Invalid
 from local_log.quantities import number_of
 from tiering.delays import DELETE_DELAY_MS
-from tiering.retention.plan import Policy
+
+if TYPE_CHECKING:
+    from tiering.retention.plan import Policy
 
 DELETE_DELAY = "file.delete.delay.ms"
 LIMITS = ("retention.ms", "retention.bytes")
@@ -60,11 +63,13 @@ def _given(setting: str) -> Given:
     return Given(topics.strip() if colon else "*", name.strip(), number)
 
 
-def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = False) -> Policy:
+def policy_of(given: Sequence[Given], topic: str, *, is_start_given: bool = False) -> "Policy":
     """What the settings say of a topic; of several that match it the last counts.
 
     Raises Invalid where they do not say what is to be kept. `is_start_given`: a log start offset does so, too.
     """
+    from tiering.retention.plan import Policy  # a configuration is read without what plans go by
+
     own = _of(given, topic)
     config = read_config(own)
     delay_ms = config.file_delete_delay_ms if DELETE_DELAY in own else DELETE_DELAY_MS
@@ -91,7 +96,7 @@ def names(given: Sequence[Given], topic: str) -> bool:
     return any(one.topics == topic and one.name in (*LIMITS, CLEANUP_POLICY) for one in given)
 
 
-def deleted_policy_of(given: Sequence[Given], topic: str) -> Policy:
+def deleted_policy_of(given: Sequence[Given], topic: str) -> "Policy":
     """What the settings say of a topic that was deleted: only how long its objects wait."""
     own = {name: text for name, text in _of(given, topic).items() if name == DELETE_DELAY}
     return policy_of((Given("*", "retention.ms", "-1"), *(Given("*", name, text) for name, text in own.items())), topic)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_log.errors import Corrupt
-from local_log.formats.checksum import FEW_BYTES, crc32, crc32c, crc32c_of_few
+from local_log.formats.checksum import FEW_BYTES, crc32, crc32c_for, crc32c_of_few
 from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
@@ -180,8 +180,8 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
 def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
     """The actual CRC-32C of each batch's bytes (for a message: CRC-32)."""
     view = memoryview(buffer)
-    are_small = int(batches.size.sum()) < FEW_BYTES * len(batches)
-    crc, crc_from = crc32c_of_few if are_small else crc32c, ATTRIBUTES_AT
+    size = int(batches.size.sum())
+    crc, crc_from = crc32c_of_few if size < FEW_BYTES * len(batches) else crc32c_for(size), ATTRIBUTES_AT
     if batches.are_messages:
         crc, crc_from = crc32, MAGIC_AT
     starts = (batches.positions + np.uint64(crc_from)).tolist()

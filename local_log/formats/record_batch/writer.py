@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from local_log.errors import Invalid
-from local_log.formats.checksum import FEW_BYTES, crc32c, crc32c_of_few
+from local_log.formats.checksum import FEW_BYTES, crc32c, crc32c_for, crc32c_of_few
 from local_log.formats.compression import compress
 from local_log.formats.header_layout import (
     APPEND_TIME,
@@ -167,7 +167,7 @@ def _sealed(out: Any, ends: Any, headers: Any) -> Buffer:
     at = starts[:, None] + np.arange(BATCH_HEADER_BYTES)
     out[at] = headers.view(np.uint8).reshape(-1, BATCH_HEADER_BYTES)
     view = memoryview(out)
-    crc = crc32c_of_few if ends[-1] < FEW_BYTES * len(ends) else crc32c
+    crc = crc32c_of_few if ends[-1] < FEW_BYTES * len(ends) else crc32c_for(int(ends[-1]))
     crcs = [crc(view[start + ATTRIBUTES_AT : end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     out[at[:, CRC_AT:ATTRIBUTES_AT]] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, ATTRIBUTES_AT - CRC_AT)
     return view

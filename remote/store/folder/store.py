@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-import pyarrow as pa
-
 from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.file_range import FileState
 from local_log.formats.primitives import Buffer
@@ -27,6 +25,7 @@ temporary_prefix = ".tmp-"
 temporary_names_max = 10_000
 """How many leftovers with our process id in their name we step over before giving up."""
 
+_LARGE_BYTES = 64 << 10
 _setup = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTSUP, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
 _full = {errno.ENOSPC, errno.EDQUOT, errno.EMLINK}
 _counter = itertools.count()
@@ -296,12 +295,21 @@ def _temporary(folder: str) -> tuple[str, int]:
     raise OSError(errno.EEXIST, f"more than {temporary_names_max} leftovers; remove the {temporary_prefix}* files", folder)
 
 
-def _read(descriptor: int, start: int, end: int) -> memoryview:
-    """One call nearly always; Linux gives at most 2 GiB at a time.
+def _memory(size: int) -> memoryview:
+    """Of Arrow's pool where it is large, which keeps its pages.
 
-    Arrow's pool keeps its pages. Python's own memory gives them back, and fresh ones cost as much as reading into them.
+    Python's own memory gives them back, and fresh ones cost as much as reading into them.
     """
-    data = memoryview(pa.allocate_buffer(end - start)).cast("B")
+    if size < _LARGE_BYTES:
+        return memoryview(bytearray(size))
+    import pyarrow as pa  # a start that reads manifests alone does not wait for it
+
+    return memoryview(pa.allocate_buffer(size)).cast("B")
+
+
+def _read(descriptor: int, start: int, end: int) -> memoryview:
+    """One call nearly always; Linux gives at most 2 GiB at a time."""
+    data = _memory(end - start)
     rest = data
     while rest:
         size = os.preadv(descriptor, [rest], end - len(rest))

@@ -5,16 +5,16 @@ a folder has for each large object what S3 has, a checksum that was computed of 
 """
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final, Self
 
 from local_log.errors import Corrupt
 from local_log.formats.checksum import crc32c
 from remote.store.api import Body
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 BEHIND_BYTES_MIN: Final = 4 << 20
 """Less is synced with what comes next: handing it to a thread would cost more than the wait."""
@@ -80,6 +80,8 @@ class WriteBehind:
             os.setxattr(self._descriptor, ATTRIBUTE, b"%08x" % found)
 
     def _read_back(self) -> int:
+        import pyarrow as pa  # as in `store`: who only reads does not wait for it
+
         buffer = memoryview(pa.allocate_buffer(min(self._size, READ_BYTES))).cast("B")
         found = start = 0
         while start < self._size:
@@ -91,6 +93,8 @@ class WriteBehind:
         return found
 
     def _start(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="sync")
         self._behind = self._pool.submit(os.fdatasync, self._descriptor)
         self._unsynced = 0

@@ -1,7 +1,6 @@
 """Asks a running agent."""
 
 import json
-from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
 from local_log.errors import Unavailable
@@ -15,6 +14,8 @@ def ask(address: str, method: str, path: str, token: str = "") -> dict[str, Any]
 
     Raises Unavailable where there is none, or something else.
     """
+    from http.client import HTTPConnection, HTTPException  # `status` loads this module where no agent runs, too
+
     host, _, port = address.rpartition(":")
     connection = HTTPConnection(host.strip("[]"), int(port or 0), timeout=WAIT_S)
     try:

@@ -15,7 +15,6 @@ from made_manifests import PATH, TOPIC_ID, manifest
 from remote.manifest.codec import encode
 from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.check import LogSegmentData
-from remote.transforms import encryption
 
 CHUNK = 1000
 LOG = bytes(n * n % 251 for n in range(3500))
@@ -110,7 +109,7 @@ class Listens:
 def test_under_one_data_key_a_nonce_encrypts_one_thing_and_each_attempt_has_a_data_key_of_its_own(
     segment: LogSegmentData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encryption, "AESGCM", Listens)
+    monkeypatch.setattr("cryptography.hazmat.primitives.ciphers.aead.AESGCM", Listens)
     monkeypatch.setattr(Listens, "heard", [])
     how = transforms("aes-256-gcm", 1 << 16)
     first, second = copied(MemoryStore(), segment, how), copied(MemoryStore(), segment, how)
@@ -124,7 +123,7 @@ def test_under_one_data_key_a_nonce_encrypts_one_thing_and_each_attempt_has_a_da
 
 
 def test_no_data_key_is_in_the_manifest(segment: LogSegmentData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encryption, "AESGCM", Listens)
+    monkeypatch.setattr("cryptography.hazmat.primitives.ciphers.aead.AESGCM", Listens)
     monkeypatch.setattr(Listens, "heard", [])
     entry = copied(MemoryStore(), segment, transforms("aes-256-gcm"))
     (data_key,) = {key for key, *_ in Listens.heard}

@@ -190,7 +190,9 @@ def test_a_key_ring_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
 
 def test_a_package_can_bring_key_rings_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("vault", "encodings_to_try:opened_by_plugin", key_rings.PLUGINS)
-    monkeypatch.setattr(key_rings, "entry_points", lambda group: EntryPoints([point] if group == key_rings.PLUGINS else []))
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group: EntryPoints([point] if group == key_rings.PLUGINS else [])
+    )
     ring = open_keys("vault://secret/archive")
     assert isinstance(ring, LocalKeyRing)
     assert ring.place == "vault://secret/archive"

@@ -1,0 +1,62 @@
+"""The first `tiering status` of an archive that nothing has read before: 100 partitions, in a folder and on S3.
+
+Beside it lies the log directory of 16 MB that it was made of. No agent runs, so all of both tiers is read.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import strict_s3  # beside the tests
+from logs_to_archive import offload_all  # beside the tests
+from small_logs import follow, opened, records  # beside the tests
+from stores import client_of  # beside this file
+
+from remote.store.open import open_store
+
+PARTITIONS, SEGMENTS, RECORDS, VALUE = 100, 4, 40, bytes(1_000)
+TOPIC_ID = "kafkaTieringBenchTopic"
+
+
+def seconds(out: Path, environment: Mapping[str, str]) -> dict[str, float]:
+    """Of the clock, by where the archive lies; each is the first command that reads it."""
+    out.mkdir(parents=True)
+    logs = _log_dir(out / "logs")
+    found = {}
+    with ExitStack() as until_the_end:
+        archives = {"a folder": str(out / "archive")}
+        if strict_s3.available():
+            client_of(until_the_end.enter_context(strict_s3.serving(out / "versitygw"))).close()
+            archives["S3"] = "s3://bench/status"
+        for place, url in archives.items():
+            offload_all(logs, open_store(url))
+            of_both = {"TIERING_LOG_DIRS": str(logs), "TIERING_ARCHIVE_URL": url, "TIERING_AGENT_STATE_DIR": str(out / place)}
+            # The address and the keys of the S3 server are in this process' environment.
+            found[place] = _taken({**os.environ, **environment, **of_both})
+    return found
+
+
+def _log_dir(folder: Path) -> Path:
+    folder.mkdir()
+    for number in range(PARTITIONS):
+        of_partition = folder / f"many-{number}"
+        of_partition.mkdir()
+        (of_partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+        log = opened(of_partition, clean=True)
+        for _ in range(SEGMENTS):
+            follow(log, records(log.log_end_offset, RECORDS, value=VALUE))
+            log.roll()
+        log.close()
+    lines = [f"many {number} {SEGMENTS * RECORDS}" for number in range(PARTITIONS)]
+    (folder / "replication-offset-checkpoint").write_text("\n".join(["0", str(PARTITIONS), *lines, ""]))
+    return folder
+
+
+def _taken(environment: Mapping[str, str]) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "tiering", "status"], env=dict(environment), check=True, capture_output=True)
+    return time.perf_counter() - began
