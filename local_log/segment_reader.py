@@ -72,9 +72,12 @@ class Segment:
         return b"".join(parts)
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
-        """The transactions whose abort marker is in this segment. Raises Corrupt with the file."""
+        """The transactions whose abort marker is in this segment. Raises Corrupt with the file; NotFound if it was deleted."""
+        index = self.read(TXN_INDEX)
+        if index is None:
+            self.size()  # a broker that deletes a segment renames its log first: one without an index still has it
         with placed(self.path(TXN_INDEX)):
-            return read_txn_index(self.read(TXN_INDEX) or b"")
+            return read_txn_index(index or b"")
 
     def last_indexed_offset(self) -> int:
         """The last index entry's offset; the base offset if the index is empty or damaged."""

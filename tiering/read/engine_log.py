@@ -9,7 +9,7 @@ from local_log.engine.list_offsets import find_by_timestamp
 from local_log.engine.offsets import LogOffsets
 from local_log.engine.segment import Segment as EngineSegment
 from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import OffsetOutOfRange
+from local_log.errors import Conflict, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry, epoch_of
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import TopicPartition
@@ -80,7 +80,10 @@ class EngineLog:
         return ""
 
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
-        """The batches of `[start_offset, end_offset)`, possibly with a few before and after. Raises OffsetOutOfRange, Corrupt."""
+        """The batches of `[start_offset, end_offset)`, possibly with a few before and after.
+
+        Raises OffsetOutOfRange, Corrupt, NotFound, and Conflict if retention has taken the first ones meanwhile.
+        """
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise OffsetOutOfRange(str(self.partition), start_offset, self.log_start_offset, self.log_end_offset)
         disk = self.log.folder.disk
@@ -124,9 +127,14 @@ class EngineLog:
         epoch = epoch_of(self.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
 
-    def _from(self, offset: int) -> Iterator[EngineSegment]:
-        segments = self.log.local.segments
+    def _from(self, offset: int) -> list[EngineSegment]:
+        """All of this moment, so that none is passed over that retention takes from between them. Raises Conflict."""
+        segments, found = self.log.local.segments, list[EngineSegment]()
         segment = segments.floor(offset)
         while segment is not None:
-            yield segment
+            found.append(segment)
             segment = segments.higher(segment.base_offset)
+        start = self.log.offsets.local_log_start
+        if offset < start:
+            raise Conflict(f"{self.partition}: offset {offset} has left the local log, which starts at {start} now; fetch again")
+        return found

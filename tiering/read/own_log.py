@@ -11,6 +11,7 @@ from local_log.batch_file import BatchFile
 from local_log.engine.offsets import LogOffsets
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
 from remote.read.log import ArchivedLog
 from tiering.read.engine_log import EngineLog
@@ -74,6 +75,21 @@ class OwnLog(TieredLog):
         end = log.published.up_to(self.now, ISOLATIONS[isolation])
         is_all = (start.segment_base, start.position + found.size) >= end[1:]
         return OwnRange(found, end.offset if is_all else offset, aborted)
+
+    def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
+        """See TieredLog: as both tiers are by now. Raises OffsetOutOfRange if some of the range was deleted from both.
+
+        What was read of the range may have left the local log since, and its transaction indexes with it.
+        """
+
+        def query(now: LogOffsets) -> tuple[AbortedTxn, ...]:
+            log = OwnLog.of(self.live)
+            whole = log.whole() if log.is_archived_alone(start) else log
+            if start < whole.log_start_offset:
+                raise OffsetOutOfRange(self.name, start, whole.log_start_offset, now.end.offset)
+            return TieredLog.aborted(whole, start, end, isolation)
+
+        return self.live.log.published.undisturbed(query)
 
     def fetch_older(
         self,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_logs import expected_batches, segments
+from golden_logs import broker_logs, expected_batches, segments
 from hand_made import batch, record
 
 from local_log.errors import Corrupt, NotFound
@@ -59,6 +59,7 @@ def test_its_batches_start_at_or_before_any_offset(segment: Segment) -> None:
 
 
 def test_indexes_that_are_missing_are_empty(tmp_path: Path) -> None:
+    (tmp_path / offset_file(0, LOG)).touch()
     bare = Segment(OsDisk(), str(tmp_path), 0, None)
     assert len(bare.offset_index().offsets) == len(bare.time_index().offsets) == len(bare.aborted()) == 0
 
@@ -139,3 +140,13 @@ def test_a_segment_that_is_cleaned_while_it_is_read_is_read_on_as_it_was(tmp_pat
     (tmp_path / "new").write_bytes(after)
     (tmp_path / "new").replace(segment.path(LOG))
     assert found + offsets_of(chunks) == list(range(4000))
+
+
+def test_a_segment_that_the_broker_has_deleted_is_not_taken_for_one_without_aborted_transactions(tmp_path: Path) -> None:
+    segment = Segment(OsDisk(), str(broker_logs(tmp_path, NAME) / NAME), 102, 2683)
+    assert segment.aborted()
+    Path(segment.path(TXN_INDEX)).rename(segment.path(TXN_INDEX) + ".deleted")
+    assert segment.aborted() == ()
+    Path(segment.path(LOG)).rename(segment.path(LOG) + ".deleted")
+    with pytest.raises(NotFound, match=r"00000000000000000102\.log"):
+        segment.aborted()
