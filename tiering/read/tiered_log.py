@@ -46,6 +46,7 @@ class Isolation(StrEnum):
 
 _WITH_FILES: Final = (ArchivedLog, LogReader)
 NOT_ARCHIVED: Final = "they left the local log before they were archived"
+NOT_THERE: Final = "the archive has nothing of this partition: it is another archive, or its objects were deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,7 @@ class TieredLog:
         local log.
         """
         archived = self.archived.end_offset if self.archived else 0
-        if self.local is None:
-            return archived
-        return max(archived, self._local_end(isolation))
+        return archived if self.local is None else max(archived, self._local_end(isolation))
 
     @property
     def log_end_offset(self) -> int:
@@ -350,6 +349,8 @@ class TieredLog:
         if self.local is not None:
             local_start = self.local.log_start_offset
             local_end = self._local_end(isolation)
+        if self.archived is None and self.known_start is not None and start < min(end, local_start):
+            raise MissingRange(self.name, start, min(end, local_start), NOT_THERE)
         if self.archived is not None and start < min(end, local_start):
             if start <= self.archived.end_offset:
                 yield self.archived, start, min(end, local_start)

@@ -152,6 +152,22 @@ def test_old_offsets_come_from_the_archive_and_new_ones_need_no_store() -> None:
     assert "the store is down" in alone.said[-1]
 
 
+@pytest.mark.parametrize("other", [MemoryStore(), None])
+def test_what_only_the_archive_has_is_not_skipped_where_there_is_none_or_another_one(other: MemoryStore | None) -> None:
+    host = Host(settings=TIERED)
+    tier = host.started()
+    tier.create_topic("orders")
+    produce(tier, ORDERS, 40)
+    offloaded(tier, MemoryStore(), host.ids)
+    endpoint = OwnEndpoint(tier, other)
+    local = listed(endpoint, EARLIEST_LOCAL).offset
+    assert (listed(endpoint, EARLIEST).offset, offsets_in(endpoint.fetch("orders", local))[0]) == (0, local)
+    asked = [endpoint.fetch("orders", offset, level=level) for offset in (0, local - 1) for level in (0, 1)]
+    asked += [endpoint.fetch("orders", 0, version=2), listed(endpoint, T0)]
+    assert [one.error_code for one in asked] == [ErrorCode.KAFKA_STORAGE_ERROR] * len(asked)
+    assert f"lacks offsets [0, {local}): the archive has nothing of this partition" in endpoint.said[0]
+
+
 def test_topics_are_known_as_they_are_made_grown_and_deleted() -> None:
     tier = Host().started()
     endpoint = OwnEndpoint(tier)
