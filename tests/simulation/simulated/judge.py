@@ -217,6 +217,8 @@ class Judge:
 
     def check_whole(self, manifest: Manifest, batches: dict[int, bytes], start: int, end: int, who: str) -> None:
         """A reader of `[start, end)` of this version was given all that it has."""
+        if start >= end:
+            return
         gaps = [(gap.start, gap.end) for gap in manifest.gaps]
         for base, body in self.watched[manifest.path].log.committed.items():
             if base in batches or base >= end or any(s <= base < e for s, e in gaps) or batch_at(body, 0).last_offset < start:

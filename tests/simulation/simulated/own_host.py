@@ -34,37 +34,49 @@ HAPPENINGS = {
     "fail": 0.3, "restart": 0.3, "produce_keyed": 4.0, "transact_keyed": 2.0,
 }  # fmt: skip
 """What happens to the process, and how often."""
+FAULTS = (("write", "EIO"), ("write", "ENOSPC"), ("write", "short"), ("sync", "EIO"), ("sync", "EIO"), ("rename", "EIO"))
 REMEMBERED_MS = 10 * HOUR_MS
 """Within this time a producer that is idle is not forgotten."""
 
 
 class FailingDisk(SimulatedDisk):
-    """A disk of which one call may fail: `fault` is what becomes of the next one that changes it."""
+    """A disk of which one call may fail: `fault` is what becomes of the next one of that verb.
 
-    fault = ""
+    What a failed `sync` was to write is never written: the system takes these pages for clean, and the next `sync` for done.
+    """
 
-    def _fails(self, path: str) -> str:
-        fault, self.fault = self.fault, ""
-        if fault in ("EIO", "ENOSPC"):
-            raise Unreadable(f"{path}: {fault}")
-        return fault
+    def __init__(self) -> None:
+        super().__init__()
+        self.fault: tuple[str, str] | None = None
+        self._taken_for_clean: set[object] = set()
+
+    def _fails(self, verb: str, path: str) -> bool:
+        """Whether a write is to be short. Raises Unreadable for what fails."""
+        if self.fault is None or self.fault[0] != verb:
+            return False
+        kind, self.fault = self.fault[1], None
+        if kind != "short":
+            raise Unreadable(f"{path}: {kind}")
+        return True
 
     def write(self, file: str, start: int, data: bytes) -> None:
-        if self._fails(file):
+        if self._fails("write", file):
             super().write(file, start, data[: len(data) // 2])
             raise Unreadable(f"{file}: a short write")
         super().write(file, start, data)
 
     def sync(self, file: str) -> None:
-        self._fails(file)
-        super().sync(file)
-
-    def sync_folder(self, folder: str) -> None:
-        self._fails(folder)
-        super().sync_folder(folder)
+        node = self._file(file)
+        try:
+            self._fails("sync", file)
+        except Unreadable:
+            self._taken_for_clean.add(node)
+            raise
+        if node not in self._taken_for_clean:
+            super().sync(file)
 
     def rename(self, path: str, to: str) -> None:
-        self._fails(path)
+        self._fails("rename", path)
         super().rename(path, to)
 
     def crashed(self, lost: float, seed: int) -> "FailingDisk":
@@ -97,7 +109,7 @@ class OwnHost:
         choice = self.schedule.random.choice
         self.syncs = choice(["never", "each append", "flush.messages"])
         self.settings = {
-            "internal.segment.bytes": "500", "segment.index.bytes": "1200", "index.interval.bytes": "1",
+            "internal.segment.bytes": choice(["500", "500", "2000"]), "segment.index.bytes": "1200", "index.interval.bytes": "1",
             "remote.storage.enable": "true", "retention.ms": "-1", "file.delete.delay.ms": "60000",
             "local.retention.ms": str(choice([0, 2, 20]) * HOUR_MS), "flush.ms": str(choice([60_000, 8 * HOUR_MS])),
         }  # fmt: skip
@@ -169,7 +181,8 @@ class OwnHost:
         """Records of nobody, or of an idempotent producer, who sends its last batch again if it was told nothing of it."""
         kind = self.random.random()
         if kind < 0.5:
-            self._append(records(0, self.random.randrange(1, 4), value=b"own %d" % self.end, time=self.schedule.now))
+            value = b"own %d" % self.end * self.random.choice([1, 1, 8, 15])
+            self._append(records(0, self.random.randrange(1, 4), value=value, time=self.schedule.now))
         elif self.sent and kind < 0.6:
             self._send_again(self.random.choice(sorted(self.sent)))
         else:
@@ -270,8 +283,8 @@ class OwnHost:
 
     def fail(self) -> None:
         """One of the next calls of the disk fails."""
-        self.disk.fault = self.random.choice(["EIO", "ENOSPC", "short"])
-        self.schedule.faults[f"disk: {self.disk.fault}"] += 1
+        self.disk.fault = self.random.choice(FAULTS)
+        self.schedule.faults[f"disk: {' '.join(self.disk.fault)}"] += 1
 
     def kill(self) -> None:
         self._crashes(0.0, "is killed")
@@ -351,7 +364,7 @@ class OwnHost:
 
     def settle(self) -> None:
         """All transactions are ended, and nothing fails any more."""
-        self.disk.fault = ""
+        self.disk.fault = None
         if self.tier.offline:
             self._crashes(0.0, "its disk was mended")
         for producer in sorted(self.log.producers.ongoing.values()):
