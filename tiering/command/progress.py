@@ -4,6 +4,7 @@ The operation itself reports progress rarely or never (Spark's call returns when
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tiering.command.output import progress_bar
 from tiering.command.terminal import has_terminal
 
 _EVERY_S = 0.25
+_RATE_S = 10.0
 
 Show = Callable[[int, int, str], None]
 
@@ -30,11 +32,27 @@ MIB: Final = Unit("MiB", 1 << 20)
 PARTITIONS: Final = Unit("partitions", 1)
 
 
-def about(done: int, of: int, seconds: float, unit: Unit = MIB) -> str:
-    """The rate up to now and the time that is left by it."""
-    if not (done and seconds > 0):
+class Rate:
+    """How fast work goes, by what was done in the last seconds: its start, and a burst there, tell little of the rest."""
+
+    def __init__(self) -> None:
+        self._seen = deque[tuple[float, int]]()
+
+    def at(self, seconds: float, done: int) -> float:
+        """A second, when so much is done; 0 while it is not known. If nothing was done in the last seconds, by those before."""
+        if len(self._seen) > 1 and self._seen[-1][1] == self._seen[-2][1] == done:
+            self._seen.pop()
+        self._seen.append((seconds, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= seconds - _RATE_S and self._seen[1][1] < done:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        return max(0, done - before) / (seconds - then) if seconds > then else 0.0
+
+
+def about(done: int, of: int, rate: float, unit: Unit = MIB) -> str:
+    """The rate, and the time that is left by it."""
+    if not rate:
         return unit.name
-    rate = done / seconds
     left = round(max(of - done, 0) / rate)
     return f"{unit.name}, {rate / unit.size:.1f} {unit.name}/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
 
@@ -71,7 +89,7 @@ def shown(  # six parameters: the last two for tests
     if show is None and not has_terminal():
         yield
         return
-    showing, started_s, is_over = show or progress_bar(label), clock(), threading.Event()
+    showing, started_s, rate, is_over = show or progress_bar(label), clock(), Rate(), threading.Event()
 
     def total() -> int:
         return -(-of_all() // unit.size)
@@ -81,7 +99,7 @@ def shown(  # six parameters: the last two for tests
             of = of_all()
             done = min(of_done(), of)  # a task that ran twice counts twice
             if of > 0:
-                showing(min(done // unit.size, total() - 1), total(), about(done, of, clock() - started_s, unit))
+                showing(min(done // unit.size, total() - 1), total(), about(done, of, rate.at(clock(), done), unit))
 
     looking = threading.Thread(target=look, name="progress", daemon=True)
     looking.start()
@@ -94,5 +112,5 @@ def shown(  # six parameters: the last two for tests
         looking.join()
         if is_done and of_all() > 0:
             seconds = clock() - started_s
-            rate = f", {of_all() / unit.size / seconds:.1f} {unit.name}/s" if seconds >= 1 else ""
-            showing(total(), total(), f"{unit.name} in {seconds:.0f} s{rate}")
+            mean = f", {of_all() / unit.size / seconds:.1f} {unit.name}/s" if seconds >= 1 else ""
+            showing(total(), total(), f"{unit.name} in {seconds:.0f} s{mean}")

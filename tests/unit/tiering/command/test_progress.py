@@ -4,18 +4,36 @@ import threading
 
 import pytest
 
-from tiering.command.progress import PARTITIONS, Work, about, shown
+from tiering.command.progress import PARTITIONS, Rate, Work, about, shown
 
 MIB = 1 << 20
 
 
-def test_rate_and_time_left_come_from_what_was_done_up_to_now() -> None:
-    assert about(100 * MIB, 400 * MIB, 10) == "MiB, 10.0 MiB/s, 0:00:30 left"
-    assert about(MIB, 7200 * MIB + MIB, 1) == "MiB, 1.0 MiB/s, 2:00:00 left"
+def test_the_time_left_comes_from_the_rate() -> None:
+    assert about(100 * MIB, 400 * MIB, 10 * MIB) == "MiB, 10.0 MiB/s, 0:00:30 left"
+    assert about(MIB, 7200 * MIB + MIB, MIB) == "MiB, 1.0 MiB/s, 2:00:00 left"
+
+
+def test_the_rate_is_that_which_holds_after_a_slow_start_and_a_burst() -> None:
+    rate = Rate()
+    assert rate.at(100, 0) == 0
+    assert rate.at(103, 0) == 0
+    assert rate.at(104, 8 * MIB) == 2 * MIB
+    for second in range(1, 30):
+        rate.at(104 + second, (8 + 4 * second) * MIB)
+    assert rate.at(134, 128 * MIB) == 4 * MIB, "of the last ten seconds"
+
+
+def test_while_nothing_ends_the_rate_goes_back_to_what_did() -> None:
+    rate = Rate()
+    for second, done in ((0, 0), (20, 1), (40, 2), (45, 2), (59, 2)):
+        found = rate.at(second, done)
+    assert found == 1 / 39, "one since the 20th second"
+    assert rate.at(60, 3) == 1 / 20, "one since the 40th"
 
 
 def test_progress_may_be_of_partitions() -> None:
-    assert about(50, 200, 10, PARTITIONS) == "partitions, 5.0 partitions/s, 0:00:30 left"
+    assert about(50, 200, 5, PARTITIONS) == "partitions, 5.0 partitions/s, 0:00:30 left"
     seen: list[tuple[int, int, str]] = []
     with shown("job", lambda: 7, lambda: 3, unit=PARTITIONS, show=lambda *shown: seen.append(shown), clock=lambda: 0):
         pass
@@ -23,7 +41,7 @@ def test_progress_may_be_of_partitions() -> None:
 
 
 def test_before_the_first_task_has_ended_nobody_knows_the_rate() -> None:
-    assert about(0, 400 * MIB, 10) == "MiB"
+    assert about(0, 400 * MIB, 0) == "MiB"
 
 
 def test_progress_goes_on_while_the_block_runs_and_ends_full() -> None:
