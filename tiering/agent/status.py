@@ -21,6 +21,7 @@ from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, waiting_segments
 from tiering.lag.local_log import scan_log
+from tiering.offload.copy import lost_before
 from tiering.offload.due import plan
 
 NO_AGENT: Final = "no agent"
@@ -104,11 +105,12 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     """What the archive says of each, as far as it answers, and what it does not answer with."""
     views: list[PartitionView | None] = [view for _, view in found]
     waiting = {at for at, view in enumerate(views) if view is not None and view.error is None}
+    sources = {one.path: one.id() for one in places.log_dirs}
 
     def asked(at: int) -> tuple[int, PartitionView | None]:
         log, view = found[at]
         assert isinstance(log, LogReader)
-        return at, _planned(log, view, places.store, clock.now_ms())
+        return at, _planned(log, view, places.store, sources[view.log_dir], clock.now_ms())
 
     threads = places.config.settings.remote_log_manager_copier_thread_pool_size
     for at, view in as_completed(asked, sorted(waiting), threads, lambda: places.trouble(FAILING_S_MAX) is not None):
@@ -124,13 +126,19 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     return views, problem
 
 
-def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: int) -> PartitionView | None:
-    """A partition by what its archive says, too; None for one that its broker has just deleted."""
+def _planned(log: LogReader, view: PartitionView, store: ObjectStore, source: str, now_ms: int) -> PartitionView | None:
+    """A partition by what its archive says, too; None for one that its broker has just deleted.
+
+    A loss that no manifest has recorded yet is its error: the next offload will record it.
+    """
     try:
         due = plan(log, store)
         archived = Archived.of(due.manifest) if due.manifest.version else None
         seen = scan_log(log, archived or NOTHING)
-        return replace(view, archived=archived, waits=waiting_segments(due), seen_ms=now_ms).on_disk(seen, view.retention)
+        lost = next((one.decision.reason for one in lost_before(due, source, now_ms) if one.decision is not None), "")
+        error = ErrorRecord("Missing", f"{log.partition}: {lost}", now_ms) if lost else None
+        planned = replace(view, archived=archived, waits=waiting_segments(due), seen_ms=now_ms, error=error)
+        return planned.on_disk(seen, view.retention)
     except NoSuchFile:
         return None
     except TopicDeleted as e:
@@ -140,6 +148,6 @@ def _planned(log: LogReader, view: PartitionView, store: ObjectStore, now_ms: in
 
 
 def rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The partitions of a status, those that lag most first, then in order."""
-    found: list[dict[str, Any]] = list(answer["partitions"])
-    return sorted(found, key=lambda row: (-row["lag_ms"], row["topic"], row["partition"]))
+    """The partitions of a status: those that have lost offsets, then those that lag most, then in order."""
+    found = [*answer["partitions"], *answer.get("gone", ())]
+    return sorted(found, key=lambda row: (not row["lost_offsets"], -row["lag_ms"], row["topic"], row["partition"]))

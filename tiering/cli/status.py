@@ -3,8 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from tiering.config.config import Config
 
 _IN_TABLE = (
-    "topic", "partition", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",
+    "topic", "partition", "lost_offsets", "lag_segments", "lag_bytes", "lag_ms", "unprotected_records", "unprotected_bytes",
     "archived_up_to", "archived_segments", "archived_bytes", "error",
 )  # fmt: skip
+_WITHOUT_LOSSES = tuple(name for name in _IN_TABLE if name != "lost_offsets")
 
 
 @click.command("status")
@@ -34,7 +36,7 @@ _IN_TABLE = (
 @output_option()
 @reports_errors
 def command(config_file: str | None, overrides: tuple[str, ...], output: str) -> Exit | None:
-    """Show what the agent does, its last error, and what is not archived yet of each partition, the longest lag first.
+    """Show what the agent does, its last error, losses, and what is not archived yet of each partition, the longest lag first.
 
     If no agent runs or responds, the same is read from the log directories and the archive; archive.keys verifies the
     signatures of its manifests. The exit code is 3 if a partition has an error, or if the store does not respond: then only the
@@ -81,7 +83,7 @@ def _show(found: Mapping[str, Any], output: str) -> None:
             for name, text in _lines(found):
                 line = f"{name:<12} {printable(text)}"
                 click.echo(alarming(line, sys.stdout) if name == "lost" else line)
-        emit(of.rows(found), output, as_text=_short)
+        emit(of.rows(found), output, as_text=partial(_short, names=_IN_TABLE if found["lost_offsets"] else _WITHOUT_LOSSES))
 
 
 def _store(url: str, config: "Config", meter: "Meter") -> "ObjectStore":
@@ -107,8 +109,8 @@ def _tell_if_nothing_is_there(store: "ObjectStore") -> None:
         warn(str(e))
 
 
-def _short(row: Row) -> Row:
-    return {name: row[name] for name in _IN_TABLE}
+def _short(row: Row, names: Sequence[str]) -> Row:
+    return {name: row[name] for name in names}
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

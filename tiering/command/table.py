@@ -51,7 +51,7 @@ class Table:
                 yield from [""] * (number > 0) + head
             for at, row in enumerate(rows):
                 lines = _joined(band, [c.lines(at) for c in band])
-                yield from map(self._alarm, lines) if row.get("action") == _LOST else lines
+                yield from map(self._alarm, lines) if row.get("action") == _LOST or row.get("lost_offsets") else lines
 
     def _column(self, name: str, rows: Sequence[Row]) -> "_Column":
         values = [row.get(name) for row in rows]

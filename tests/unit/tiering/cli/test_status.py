@@ -91,6 +91,32 @@ def test_a_partition_that_cannot_be_read_is_told_with_its_error_and_the_exit_cod
     assert row_of(answer, "g-epochs-0")["error_ms"] is None
 
 
+@pytest.mark.slow
+def test_offsets_that_are_lost_are_told_before_an_offload_records_them_and_after(run: Run, logs: Path, tmp_path: Path) -> None:
+    offload = ("offload", "--log-dir", logs, "--archive", tmp_path / "archive")
+    segments = local_logs(logs)[TXN].segments
+    later = [file for one in segments[3:] for file in (logs / TXN).glob(f"{one.base_offset:020}.*")]
+    (tmp_path / "kept").mkdir()
+    for file in later:
+        file.rename(tmp_path / "kept" / file.name)
+    assert run(*offload).exit_code == 0
+    for file in (tmp_path / "kept").iterdir():
+        if int(file.name.partition(".")[0]) > segments[4].base_offset:
+            file.rename(logs / TXN / file.name)
+    for one in segments[:3]:
+        for file in (logs / TXN).glob(f"{one.base_offset:020}.*"):
+            file.unlink()
+    lost = segments[5].base_offset - segments[2].base_offset
+    before = found(run, *given(logs, tmp_path), code=3)
+    assert "are lost: it had left the local log" in row_of(before, TXN)["error"]
+    assert (before["lost_offsets"], row_of(before, TXN)["lost_offsets"]) == (lost, lost)
+    assert run(*offload).exit_code == 3
+    after = run(*given(logs, tmp_path))
+    assert f"lost         {lost} offsets, known since " in after.stdout
+    names, first = (line.split() for line in after.stdout.splitlines() if line.startswith(("topic", "g-txn")))
+    assert dict(zip(names, first, strict=False))["lost_offsets"] == str(lost)
+
+
 def test_lines_are_a_partition_each_the_longest_lag_first(run: Run, logs: Path, tmp_path: Path) -> None:
     result = run(*given(logs, tmp_path), "--output", "jsonl")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
