@@ -173,7 +173,7 @@ def test_a_folder_that_is_not_there_is_named(run: Run, tmp_path: Path, words: tu
 
 
 def test_an_answer_that_nobody_can_take_is_told(run: Run, archive: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiering.command.output.json.dumps", failing(errno.ENOSPC))
+    monkeypatch.setattr("json.dumps", failing(errno.ENOSPC))
     line = only_line(run("describe", "--archive", archive, "--output", "jsonl"), Exit.failure)
     assert line == "tiering: said-by-the-system: No space left on device; free some space there, then try again"
 
