@@ -13,6 +13,7 @@ from asked_endpoint import Endpoint
 from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.broker_server import OWN_THREADS
 from tiering.endpoint.brokers.live_brokers import Broker, alone
+from tiering.endpoint.event_loop import run
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_loop.loop import AnswerReady
 from tiering.endpoint.network.config import SocketServerConfig
@@ -46,13 +47,13 @@ def serving(
         loaded = load or partial(answer_ready, endpoint.said.append)
         server = Server(context, config, pool, endpoint.said.append, of, load_loop=loaded)
 
-        async def run() -> None:
+        async def serve() -> None:
             loops.append(asyncio.get_running_loop())
             loops[0].call_soon(ready.set)  # when what is loaded already is in use
             await server.serve(listener)
 
         loops: list[asyncio.AbstractEventLoop] = []
-        thread = threading.Thread(target=asyncio.run, args=(run(),))
+        thread = threading.Thread(target=run, args=(serve(),))
         thread.start()
         ready.wait()
         try:

@@ -29,6 +29,7 @@ from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
 from tiering.endpoint.coordinator.offset_metadata_manager import EndOf, LogEnd
 from tiering.endpoint.coordinator.offsets_log import OffsetsLog
 from tiering.endpoint.ending import left_behind, pools
+from tiering.endpoint.event_loop import run
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_sessions.cache import FetchSessionCache
 from tiering.endpoint.fetch_sessions.manager import FetchManager
@@ -119,7 +120,7 @@ class BrokerServer:
     def serve(self) -> None:
         """Answers until `stop`. Once only."""
         collect_seldom()
-        asyncio.run(self._serve())
+        run(self._serve())
 
     async def _serve(self) -> None:
         self._loops.append(asyncio.get_running_loop())

@@ -9,6 +9,7 @@ from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
 from tiering.endpoint.authentication.authenticator import SaslAuthenticator
 from tiering.endpoint.authentication.listener import Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
+from tiering.endpoint.event_loop import Turn
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
@@ -53,24 +54,39 @@ class KafkaChannel:
             self.connection = replace(self.connection, principal=listener.tls.principal(self.transport.socket))
         return True
 
-    def send_turn(self, config: SocketServerConfig) -> int:
-        """Sends one turn's bytes of the answer; how many are left. Raises OSError, and LogError if a file is not as it was."""
+    def takes_turns(self, config: SocketServerConfig) -> bool:
+        """Whether what is left of the answer is too much to be sent in one turn."""
+        return self.send is not None and self.send.left > config.whole_bytes_max
+
+    def send_turn(self, config: SocketServerConfig, turn: Turn | None = None) -> int:
+        """Sends one turn's bytes of the answer, or more of them until `turn` ends; how many are left.
+
+        Raises OSError, and LogError if a file is not as it was.
+        """
         send = self.send
         assert send is not None
+        while send.left:
+            is_full = self._send_some(send, config)
+            if turn is None or not (turn.goes_on_when_writable() if is_full else turn.goes_on()):
+                break
+        return send.left
+
+    def _send_some(self, send: Send, config: SocketServerConfig) -> bool:
+        """Sends one turn's bytes. True if the socket took no more before."""
         is_in_memory = send.buffered == send.size
-        turn = min(send.left, config.whole_bytes_max)
-        if send.left > turn and not is_in_memory:
-            turn = config.turn_bytes_max
+        left = min(send.left, config.whole_bytes_max)
+        if send.left > left and not is_in_memory:
+            left = config.turn_bytes_max
         try:
-            while send.left and turn > 0:
-                sent = self.transport.send(send, turn)
+            while send.left and left > 0:
+                sent = self.transport.send(send, left)
                 send.advance(sent)
-                turn -= sent
+                left -= sent
         except BlockingIOError:
-            pass
+            return True
         except EOFError as e:
             raise Conflict(str(e)) from e
-        return send.left
+        return False
 
     def is_authenticated(self, frame: bytes) -> bool:
         """Whether it is known who sends a request, which is not about that."""

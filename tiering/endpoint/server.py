@@ -24,6 +24,7 @@ from tiering.endpoint.authentication.listener import PLAINTEXT, Listener
 from tiering.endpoint.authentication.sasl_server import SaslFailed
 from tiering.endpoint.channel import KafkaChannel, channel_of
 from tiering.endpoint.delayed_fetches import DelayedFetch, DelayedFetches
+from tiering.endpoint.event_loop import EventLoop, running_loop
 from tiering.endpoint.fetch_loop.loop import AnswerReady
 from tiering.endpoint.fetches_at_once import FetchesAtOnce
 from tiering.endpoint.network.actions import Action, Close, Id, Pause
@@ -32,6 +33,7 @@ from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.server_status import ConnectedClient, ServerStatus, client_id_in
 from tiering.endpoint.settings import FETCH_MAX_BYTES
 from tiering.endpoint.transport import peer_of
+from tiering.endpoint.writing import Writing
 
 AT_ONCE_MAX = 16
 """Requests that are answered before the sockets are looked at again."""
@@ -63,7 +65,8 @@ class Server:
     _channels: dict[int, KafkaChannel] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _loop: asyncio.AbstractEventLoop = field(init=False)
+    _loop: EventLoop = field(init=False)
+    _writing: Writing = field(init=False)
     _known_fetches: KnownFetches = field(default_factory=dict)
     _fetches: FetchesAtOnce = field(init=False)
     _is_handling: bool = False
@@ -82,7 +85,8 @@ class Server:
 
     async def serve(self, listener: socket.socket) -> None:
         """Until `stop`; then answers what has been asked, and ends."""
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
+        self._writing = Writing(self._loop)
         acceptor = Acceptor(self._loop, listener, self._take, self.context.report, self.config.send_buffer_bytes)
         acceptor.start()
         if self.context.quotas is None:
@@ -193,10 +197,9 @@ class Server:
     def _shakes_hands(self, channel: KafkaChannel) -> bool:
         """Whether the handshake is over. Raises as the transport does."""
         if not channel.shake_hands(self.listener):
-            self._loop.add_writer(channel.transport.socket.fileno(), self._receive, channel)
-            channel.is_writing = True
+            self._writing.wait(channel, self._receive)
             return False
-        self._wait_to_write(channel, wait=False)
+        self._writing.end(channel)
         if channel.is_known_by_handshake(self.listener):
             self._core.authenticated(channel.number)
         return True
@@ -333,15 +336,15 @@ class Server:
 
     def _send_turn(self, channel: KafkaChannel) -> None:
         try:
-            left = channel.send_turn(self.config)
+            left = channel.send_turn(self.config, self._writing.turn(channel, self.config))
         except OSError:
             self._gone(channel)
             return
         self._core.progressed(channel.number, self._now_ms())
         if left:
-            self._wait_to_write(channel, wait=True)
+            self._writing.wait(channel, self._send)
             return
-        self._wait_to_write(channel, wait=False)
+        self._writing.end(channel)
         channel.send = None
         if channel.asked is not None:
             self.context.metrics.sent(channel.asked, channel.answered_s, monotonic())
@@ -359,13 +362,6 @@ class Server:
             self._do(self._core.sent(channel.number, self._now_ms()))
             self._fetches.arm(channel)
             self._handle_all()
-
-    def _wait_to_write(self, channel: KafkaChannel, *, wait: bool) -> None:
-        if wait and not channel.is_writing:
-            self._loop.add_writer(channel.transport.socket.fileno(), self._send, channel)
-        elif channel.is_writing and not wait:
-            self._loop.remove_writer(channel.transport.socket.fileno())
-        channel.is_writing = wait
 
     def _do(self, actions: list[Action]) -> None:
         for action in actions:
@@ -387,7 +383,7 @@ class Server:
 
     def _drop(self, channel: KafkaChannel) -> None:
         self._unwatch(channel)
-        self._wait_to_write(channel, wait=False)
+        self._writing.end(channel)
         channel.transport.socket.close()
         del self._channels[channel.number]
         self._delayed.remove(channel.number)

@@ -84,7 +84,7 @@ class SocketServerConfig:
     """`socket.send.buffer.bytes`: of each connection, doubled by Linux; -1 leaves it to the system."""
 
     turn_bytes_max: int = 512 << 10
-    """Bytes of a larger answer from files that one connection is sent before others have their turn."""
+    """Bytes of a larger answer from files that one connection is sent before it is looked whether others wait for their turn."""
 
     whole_bytes_max: int = (1 << 20) + (64 << 10)
     """An answer of so many bytes is sent in one turn: a MiB of batches, as most consumers ask for, and what is around them.
