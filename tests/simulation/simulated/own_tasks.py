@@ -94,6 +94,8 @@ class OwnTasks:
         """Where to go on, once what was fetched is what was acknowledged."""
         host, violated = self.host, self.tasks.schedule.violated
         limit = live.end_offset(isolation)
+        if live.end_offset() < host.end:
+            raise violated(f"readers are let up to {live.end_offset()}, and {host.end} is acknowledged")
         try:
             found = live.fetch(offset, size, isolation)
         except (OffsetOutOfRange, NotFound, Corrupt) as e:
