@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from consumer_members import MadeTopics
 from hand_made import batch, record
+from mixed_members import assigned, assignment, subscription
 
 from local_log.engine.manager.config import ManagerConfig
 from local_log.formats.filenames import TopicPartition
@@ -24,10 +25,23 @@ from remote.clock import RandomIds, SystemClock
 from tiering.cli import main
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.group_coordinator import GroupCoordinator
+from tiering.endpoint.coordinator.joining import Client
 from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
-from tiering.endpoint.protocol.api_keys import CONSUMER_GROUP_HEARTBEAT, FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
+from tiering.endpoint.protocol.api_keys import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
+from tiering.endpoint.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tiering.endpoint.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.heartbeat import HeartbeatRequest
+from tiering.endpoint.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tiering.endpoint.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -38,6 +52,7 @@ from tiering.endpoint.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.opening import open_transactions
 from tiering.endpoint.transactions.transaction_coordinator import ProducerIdAndEpoch, TransactionCoordinator
@@ -78,7 +93,7 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     )
     assert (ran.exit_code, [json.loads(line)["action"] for line in ran.stdout.splitlines()]) == (0, ["copied", "copied", "keep"])
     ids = _lives_on(data)
-    two = _coordinates(data, str(ids["pairs"]), one)
+    two, mover = _coordinates(data, str(ids["pairs"]), one)
     assert (data / "meta.properties").read_bytes() == properties
     assert (data / "tiering-topics.json").exists()
     with real_kafka.broker(tmp_path) as address:
@@ -89,6 +104,7 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
                 member.heard()
             assert (one.partitions, two.partitions, two.committed(43)) == (1, 1, 0), "the members go on with the broker"
             assert [one.fetched(), two.fetched()] == [42, 43]
+            mover.is_moved_on(wire.ask)
         del left
         _written(address, "ours").commit_transaction(30)
         _written(address, "open").abort_transaction(30)
@@ -100,6 +116,7 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
     topics = read_topics((data / "tiering-topics.json").read_bytes()).topics
     assert topics["events"].config == {"segment.bytes": "1048576", "compression.type": "producer"}
     after = _lives_on(data)
+    mover.has_moved_back(data)
     assert (after["events"], set(after)) == (ids["events"], {"events", "pairs", "__consumer_offsets", "__transaction_state"})
 
 
@@ -177,14 +194,59 @@ class Asked:
         return int(group.topics[0].partitions[0].committed_offset)
 
 
-def _coordinates(data: Path, topic_id: str, one: Asked) -> Asked:
+class Mover:
+    """The only classic member of a group that one of KIP-848 joins: we upgrade the group, and the broker downgrades it."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        joined = groups.join_group(self.join(""), Client("c", "/192.0.2.1", 3))
+        groups.tick()
+        self.told = joined.result(0)
+        given = (SyncGroupRequestAssignment(self.told.member_id, assignment(pairs={0, 1})),)
+        groups.sync_group(SyncGroupRequest("movers", 1, self.told.member_id, assignments=given)).result(0)
+        new = ConsumerGroupHeartbeatRequest("movers", "new", 0, None, None, 60_000, ("pairs",), None, None, ())
+        heard = groups.consumer_group_heartbeat(new, Client("c", "/192.0.2.1", 1), lambda name: True)
+        assert (heard.error_code, heard.member_epoch) == (0, 2)
+
+    def join(self, member_id: str) -> JoinGroupRequest:
+        protocols = (JoinGroupRequestProtocol("range", subscription("pairs")),)
+        return JoinGroupRequest("movers", 60_000, 60_000, member_id, None, "consumer", protocols)
+
+    def is_moved_on(self, ask: Any) -> None:
+        ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=("movers",)))
+        name, heartbeat = self.told.member_id, HeartbeatRequest("movers", 1, self.told.member_id)
+        deadline = time.monotonic() + 60
+        while (code := ask(HEARTBEAT, 4, heartbeat).error_code) in (14, 15, 16) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        again = ask(JOIN_GROUP, 9, self.join(name))
+        assert (code, again.error_code, again.generation_id, again.leader) == (27, 0, 3, ""), "it hashes topics in another way"
+        found = ask(SYNC_GROUP, 5, SyncGroupRequest("movers", 3, name, None, "consumer", "range"))
+        assert (found.error_code, [len(of) for of in assigned(found.assignment).values()]) == (0, [1])
+        (group,) = ask(CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(("movers",))).groups
+        assert sorted((one.member_id == name, one.member_type) for one in group.members) == [(False, 1), (True, 0)]
+        assert ask(CONSUMER_GROUP_HEARTBEAT, 1, ConsumerGroupHeartbeatRequest("movers", "new", -1)).error_code == 0
+        assert ask(HEARTBEAT, 4, replace(heartbeat, generation_id=3)).error_code == 27
+
+    def has_moved_back(self, data: Path) -> None:
+        tier = local_tier(ManagerConfig(log_dirs=(str(data),), initial_task_delay_ms=0), lambda topic: SETTINGS)
+        tier.start()
+        config = GroupCoordinatorConfig()
+        groups = GroupCoordinator(config, OffsetsTopic.of(tier, config), SystemClock(), RandomIds(), print)
+        groups.load()
+        found = groups.describe_group("movers", 6)
+        (member,) = found.members
+        assert (found.group_state, member.member_id) == ("Stable", self.told.member_id)
+        assert [len(of) for of in assigned(member.member_assignment).values()] == [1]
+        assert tier.stop() == ()
+
+
+def _coordinates(data: Path, topic_id: str, one: Asked) -> tuple[Asked, Mover]:
     """Goes on with the broker's group: a member joins, and gets one of the partitions of the other one."""
     endpoint = Endpoint(None, None)
     tier = local_tier(ManagerConfig(log_dirs=(str(data),), initial_task_delay_ms=0), lambda topic: SETTINGS)
     tier.start()
     topics = MadeTopics(pairs=2)
     topics.ids["pairs"] = topic_id
-    config = GroupCoordinatorConfig(consumer_group_assignment_interval_ms=0)
+    config = GroupCoordinatorConfig(consumer_group_assignment_interval_ms=0, group_initial_rebalance_delay_ms=0)
     groups = GroupCoordinator(config, OffsetsTopic.of(tier, config), SystemClock(), RandomIds(), endpoint.said.append, topics)
     groups.load()
     _transacts(open_transactions(tier, TransactionConfig(), groups, SystemClock(), endpoint.said.append))
@@ -196,8 +258,9 @@ def _coordinates(data: Path, topic_id: str, one: Asked) -> Asked:
         member.heard()
     assert (one.partitions, two.partitions) == (1, 1)
     groups.commit_offsets(_commit(one, 42), 9)
+    mover = Mover(groups)
     assert (tier.stop(), endpoint.said) == ((), [])
-    return two
+    return two, mover
 
 
 def _commit(member: Asked, offset: int) -> OffsetCommitRequest:

@@ -99,11 +99,11 @@ class GroupMetadataManager:
         if consumers is not None and consumers.members:
             self._join_consumers(consumers, request, client, waiter)
             return
-        if consumers is not None and not self._gives_way(consumers, request, waiter):
-            return
         is_new = request.group_id not in self.groups
         if is_new and request.member_id:
             self.rebalancing.refuse_join(waiter, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            return
+        if consumers is not None and not self._gives_way(consumers, request, waiter):
             return
         group = self.get_or_create(request.group_id)
         if is_new:

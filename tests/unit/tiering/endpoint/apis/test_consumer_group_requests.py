@@ -1,5 +1,6 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe in both versions, from frame to frame, over topics of a log directory."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,9 @@ def test_a_group_without_members_changes_its_type_with_who_joins(endpoint: Endpo
     protocols = (JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0\xff\xff\xff\xff"),)
     classic = JoinGroupRequest("readers", 10_000, 1_000, protocol_type="consumer", protocols=protocols)
     heartbeat(endpoint, member_id="one", member_epoch=-1)
+    unknown = replace(classic, member_id="nobody")
+    assert endpoint.ask(JOIN_GROUP, 9, unknown).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [one.group_type for one in endpoint.ask(LIST_GROUPS, 5, ListGroupsRequest()).groups] == ["consumer"]
     assert endpoint.ask(JOIN_GROUP, 9, classic).error_code == ErrorCode.MEMBER_ID_REQUIRED
     types = [one.group_type for one in endpoint.ask(LIST_GROUPS, 5, ListGroupsRequest()).groups]
     assert types == ["classic"]
