@@ -86,11 +86,14 @@ class Consumers(Members):
     def __init__(self, topics: Mapping[str, int] | None = None, log: Any = None, **config: Any) -> None:
         self.topics = MadeTopics(**({"orders": 6} if topics is None else topics))
         self.hidden: set[str] = set()
+        self.starts = 0
         self.latest: ConsumerGroupHeartbeatResponse | None = None
         super().__init__(log, **{"consumer_group_assignment_interval_ms": 0, **config})
 
     def started(self) -> GroupCoordinator:
-        found = GroupCoordinator(self.config, self.log, self.clock, CountingIds(), self.said.append, self.topics)
+        self.starts += 1  # ids that nobody has had, as those of a process are
+        ids = CountingIds(f"{self.starts:02x}")
+        found = GroupCoordinator(self.config, self.log, self.clock, ids, self.said.append, self.topics)
         found.load()
         self.groups = found
         return found

@@ -55,6 +55,12 @@ def _is_odd(assignment: bytes) -> bool:
         return True
 
 
+def _forgets_epoch(of: Compared, found: Difference) -> bool:
+    is_refused = any(isinstance(one, JoinGroupRequest) and one.member_id for one in of.before)
+    is_epoch = found.path.endswith(("epoch", "generation_id")) and None not in (found.theirs, found.ours)
+    return is_refused and is_epoch and found.theirs in (1, 2) and bool(found.ours > found.theirs)
+
+
 def _becomes_static(of: Compared, found: Difference) -> bool:
     said = of.request
     if of.api is not CONSUMER_GROUP_HEARTBEAT or said.instance_id is None or said.member_epoch != 0:
@@ -114,6 +120,17 @@ GROUP_DIFFERENCES = (
             (SYNC_GROUP, 5, _sync("@0", b"?")),
             *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0")),
             *((CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),) * 2,
+        ),
+    ),
+    KnownDifference(
+        "ConsumerGroupHeartbeat: the epoch of a group without members, after a JoinGroup with an unknown member id was refused",
+        "It goes on from where it was. A broker begins with the first one again, without having written that down.",
+        _forgets_epoch,
+        (
+            *((CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),) * 2,
+            (CONSUMER_GROUP_HEARTBEAT, 1, ConsumerGroupHeartbeatRequest("@group", "m0", -1)),
+            (JOIN_GROUP, 9, _join((_RANGE,), "nobody")),
+            (CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),
         ),
     ),
     KnownDifference(

@@ -124,6 +124,13 @@ class MixedGroupLife(RuleBasedStateMachine):
     def is_heard_of(self, number: int) -> None:
         self.goes_on(self.one(number))
 
+    @rule()
+    def all_go_on(self) -> None:
+        self.group.later(STEP_MS)
+        for client in [one for _ in range(3) for one in self.clients]:
+            if client in self.clients:
+                self.goes_on(client)
+
     @precondition(lambda self: self.clients)
     @rule(number=ONE)
     def leaves(self, number: int) -> None:
@@ -173,10 +180,7 @@ class MixedGroupLife(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Clients that go on have everything soon, each partition once, and the group has the type that they need."""
         for _ in range(24):
-            self.group.later(STEP_MS)
-            for client in [one for _ in range(3) for one in self.clients]:
-                if client in self.clients:
-                    self.goes_on(client)
+            self.all_go_on()
         assert self.group.said == []
         if self.clients:
             assert self.group.group_type() == ("consumer Stable" if self.has_consumers else "classic Stable")
