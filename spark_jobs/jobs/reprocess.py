@@ -37,10 +37,10 @@ from spark_jobs.common.offset_ranges import OffsetRanges, of_ranges
 from spark_jobs.common.outcome import ending
 from spark_jobs.common.prices import Prices
 from spark_jobs.common.target import Target
-from spark_jobs.common.task_error import raised_by_task
+from spark_jobs.errors import OptionError, error_of
 from spark_jobs.reprocess import parquet as reprocess_parquet
 from spark_jobs.reprocess.transform import Transform, by_function, by_sql, unchanged
-from spark_jobs.source.options import OptionError, ReadOptions
+from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import Range
 from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, options_as, topics_option
@@ -238,7 +238,7 @@ def _report(arguments: ReprocessArguments) -> Report:
     except AnalysisException as e:
         raise OptionError(str(e)) from e
     except PySparkException as e:
-        raise raised_by_task(e) from e
+        raise error_of(e) from e
     return report | {"seconds": round(stopwatch() - started, 3)}
 
 

@@ -26,6 +26,7 @@ from remote.signed_store import trusted
 from remote.store.open import open_store
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
+from spark_jobs.plain_errors import told_plainly
 from spark_jobs.read_context import read_context
 from spark_jobs.sink.columns import check_columns
 from spark_jobs.sink.handover import Handover
@@ -148,10 +149,12 @@ class ArchiveWriter(DataSourceArrowWriter):
     def __init__(self, write: PlannedWrite) -> None:
         self.planned = write
 
+    @told_plainly()
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         """Writes the rows of one task, on an executor."""
         return TaskMessage(run_task(self.planned, iterator))
 
+    @told_plainly()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Runs beside the driver, when all tasks have ended."""
         tasks = [message.rows for message in messages if isinstance(message, TaskMessage)]

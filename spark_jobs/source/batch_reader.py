@@ -10,6 +10,7 @@ from local_log.formats.chunks import CHUNK_BYTES
 from remote.clock import RandomIds, SystemClock
 from remote.signed_store import trusted
 from remote.store.open import open_store
+from spark_jobs.plain_errors import told_plainly
 from spark_jobs.read_context import read_context
 from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.partitions import Split
@@ -41,6 +42,7 @@ class BatchReader(DataSourceReader):
         self.columns = columns
         self.pushdown = EVERYTHING
 
+    @told_plainly()
     def partitions(self) -> list[InputPartition]:
         """One for each task. Raises what `plan_pinned` raises."""
         store = trusted(open_store(self.options.archive), self.options.keys)
@@ -52,9 +54,13 @@ class BatchReader(DataSourceReader):
         if not isinstance(partition, SplitPartition):
             return
         freeze_loaded_objects()
+        with told_plainly():
+            yield from self._rows(partition.splits)
+
+    def _rows(self, splits: Iterable[Split]) -> Iterator[pa.RecordBatch]:
         asked = self.options
         store = open_store(asked.archive)
-        for split in partition.splits:
+        for split in splits:
             yield from read_split(
                 store,
                 split,

@@ -17,6 +17,7 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 
 from spark_jobs.errors import OptionError
+from spark_jobs.plain_errors import told_plainly
 from spark_jobs.source.options import is_of_a_table, parse, with_headers
 
 _OF_A_TABLE = "tiering.options"
@@ -43,6 +44,7 @@ class TieringDataSource(DataSource):
         """The name that `format` takes; see DataSource."""
         return "tiering"
 
+    @told_plainly()
     def schema(self) -> t.StructType:
         """Spark's Kafka columns; `headers` with includeHeaders. What else is given depends on what is read.
 
@@ -55,6 +57,7 @@ class TieringDataSource(DataSource):
             first = t.StructField(first.name, first.dataType, metadata={_OF_A_TABLE: json.dumps(kept)})
         return t.StructType([first, *others])
 
+    @told_plainly()
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """The batch reader for `schema`, which a user may have cut to the columns needed: only those are decoded."""
         from spark_jobs.source.batch_reader import BatchReader, PushdownReader
@@ -64,11 +67,13 @@ class TieringDataSource(DataSource):
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """The same for a stream. Spark can limit a stream's micro-batches since 4.2: older ones cannot load it."""
+        # Not told plainly: Spark (4.3) raises another error over one that is raised here, and only the traceback has ours.
         from spark_jobs.source.stream.options import parse_stream
         from spark_jobs.source.stream.reader import StreamReader
 
         return StreamReader(parse_stream({**_kept(schema), **self.options}), _known(schema))
 
+    @told_plainly()
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of rows with this schema. Raises OptionError, NotOurs and what planning raises."""
         if overwrite:

@@ -28,6 +28,7 @@ from remote.read.plan import check_start_offset
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
+from spark_jobs.plain_errors import told_plainly
 from spark_jobs.source.batch_reader import BatchReader, input_partitions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
@@ -50,6 +51,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Manifests | None = None
         self._last_batch_ms = 0
 
+    @told_plainly()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
         """Where a new query starts; one with a checkpoint is never asked.
 
@@ -70,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self.options.max_offsets)
         return ReadAllAvailable()
 
+    @told_plainly()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  # Spark's name
         """Where the next micro-batch ends: `start` where there is nothing new, or too little yet.
 
@@ -94,10 +97,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the archive ended when it was last asked, for the query's progress."""
         return encode(self._newest) if self._newest else None
 
+    @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
         """From now on there is only what there is now. Raises as `latestOffset`."""
         self._target = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
 
+    @told_plainly()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One for each task that reads what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
         first, last = decode(start), decode(end)
