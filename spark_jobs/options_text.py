@@ -1,6 +1,7 @@
 """What source, stream and sink share in reading options. Pure: text in, values out."""
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
@@ -20,6 +21,8 @@ def read_option(given: Mapping[str, str], name: str, read: Callable[[str], T]) -
 
 def at_least(least: int, text: str, problem: str = "") -> int:
     """An integer from `least` to the maximum of 64 bits. Raises ValueError, with `problem` for one below `least`."""
+    if not re.fullmatch(r"-?[0-9]{1,100}", text):
+        raise ValueError(f"must be a whole number, {least} or more")
     number = int(text)
     if number < least:
         raise ValueError(problem or f"must be {least} or more")

@@ -11,6 +11,7 @@ from spark_jobs.errors import OptionError
 from spark_jobs.session import session
 
 FORM: Final = "the columns of a JSON object in Spark's DDL, such as 'id BIGINT, items ARRAY<STRUCT<name: STRING, price: DOUBLE>>'"
+# No dates: Arrow takes any number for one. A timestamp reads "2026-11-20", too.
 _TYPES: Final[dict[type[t.DataType], pa.DataType]] = {
     t.BooleanType: pa.bool_(),
     t.ByteType: pa.int8(),
@@ -20,13 +21,10 @@ _TYPES: Final[dict[type[t.DataType], pa.DataType]] = {
     t.FloatType: pa.float32(),
     t.DoubleType: pa.float64(),
     t.StringType: pa.string(),
-    t.DateType: pa.date32(),
     t.TimestampType: pa.timestamp("us", tz="UTC"),
     t.TimestampNTZType: pa.timestamp("us"),
 }
-_KNOWN: Final = (
-    "boolean, tinyint, smallint, int, bigint, float, double, decimal, string, date, timestamp, timestamp_ntz, array, struct"
-)
+_KNOWN: Final = "boolean, tinyint, smallint, int, bigint, float, double, decimal, string, timestamp, timestamp_ntz, array, struct"
 
 
 def form_of(option: str, kind: As, ddl: str | None, master: str | None = None) -> Form:

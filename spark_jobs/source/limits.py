@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_log.formats.primitives import INT64_MAX
-from local_log.quantities import parse_time
+from local_log.quantities import TIMES, parse_time
 from remote.manifest.numbers import whole, within
 from spark_jobs.errors import OptionError
 
@@ -88,11 +88,15 @@ def read_times(value: str, now_ms: int) -> Times:
     """Times as JSON. Raises ValueError."""
 
     def time(given: Any) -> int:
-        return parse_time(given, now_ms) if isinstance(given, str) else _whole_number(given)
+        if isinstance(given, str):
+            return parse_time(given, now_ms)
+        if type(given) is not int:
+            raise ValueError(f"{given!r} is not valid; expected {TIMES}")
+        return _whole_number(given)
 
     by_partition = read_by_partition(value, f"expected a time for each partition as JSON, such as {_TIMES_FORM}", time)
     if any(ms < 0 for times in by_partition.values() for ms in times.values()):
-        raise ValueError("times are milliseconds since 1970, 0 or more")
+        raise ValueError(f"a time is before 1970; expected {TIMES}")
     return Times(0, by_partition)
 
 

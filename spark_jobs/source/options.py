@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from local_log.quantities import parse_size, parse_time
+from local_log.quantities import parse_duration, parse_size, parse_time
 from remote.clock import Clock, SystemClock
 from remote.keys import is_topic_id
 from spark_jobs.errors import OptionError
@@ -74,6 +74,7 @@ BYTES_PER_SPLIT_MIN = 1 << 10
 
 PIN_HOURS = 24
 PIN_HOURS_MAX = 7 * 24
+_HOUR_MS = 3_600_000
 
 _ISOLATION = ("read_uncommitted", "read_committed")
 
@@ -342,9 +343,10 @@ def _filled(value: str) -> str | None:
 
 
 def _pin_hours(value: str) -> int:
-    number = int(value)
-    if not 0 <= number <= PIN_HOURS_MAX:
-        raise ValueError(f"must be 0 (no pin) to {PIN_HOURS_MAX}")
+    """Hours, or a duration, which is rounded up to whole ones."""
+    number = int(value) if value.isascii() and value.isdigit() else -(-parse_duration(value) // _HOUR_MS)
+    if number > PIN_HOURS_MAX:
+        raise ValueError(f"must be 0 (no pin) to {PIN_HOURS_MAX} hours; expected hours, or a duration such as 36h or 7d")
     return number
 
 

@@ -1,13 +1,20 @@
 """All options of all commands, those of the Spark jobs too: a name that somebody has learned means the same everywhere."""
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import click
 import pytest
 
+from spark_jobs.errors import OptionError
+from spark_jobs.sink import options as sink_options
+from spark_jobs.sink.options import parse as write_options
+from spark_jobs.source import options as source_options
+from spark_jobs.source.options import parse as read_options
+from spark_jobs.source.stream.options import parse_stream
 from spark_jobs.submit import JOBS
 from tiering.cli import main
 from tiering.command.manual import command_of, commands
@@ -187,3 +194,41 @@ def test_every_command_has_help_by_both_names(name: str, short: str) -> None:
     assert helped.exit_code == 0
     assert re.match(rf"Usage: \S+ {' '.join(name.split()[1:])}".rstrip(), helped.stdout)
     assert "\x1b" not in helped.stdout
+
+
+def _limit(name: str) -> Callable[[str], int]:
+    return lambda text: getattr(read_options({**NEEDED, name: text}), name[: name.index("ing") + 3]).of("t", 0, name)
+
+
+def _limit_by_partition(name: str) -> Callable[[str], int]:
+    return lambda text: _limit(name)(json.dumps({"t": {"0": int(text) if text.isdigit() else text}}))
+
+
+NEEDED = {"archive": "a", "subscribe": "t"}
+IN_SPARK: dict[str, tuple[str, Callable[[str], int | None]]] = {
+    "startingTimestamp": ("TIME", _limit("startingTimestamp")),
+    "endingTimestamp": ("TIME", _limit("endingTimestamp")),
+    "startingOffsetsByTimestamp": ("TIME", _limit_by_partition("startingOffsetsByTimestamp")),
+    "endingOffsetsByTimestamp": ("TIME", _limit_by_partition("endingOffsetsByTimestamp")),
+    "asOfTimestamp": ("TIME", lambda text: read_options({**NEEDED, "asOfTimestamp": text}).as_of_timestamp),
+    "bytesPerSplit": ("SIZE", lambda text: read_options({**NEEDED, "bytesPerSplit": text}).bytes_per_split),
+    "pinHours": ("HOURS", lambda text: read_options({**NEEDED, "pinHours": text}).pin_hours),
+    "maxTriggerDelay": ("DURATION", lambda text: parse_stream({**NEEDED, "maxTriggerDelay": text}).max_delay_ms),
+    "kafka.batch.size": ("SIZE", lambda text: write_options({"archive": "a", "kafka.batch.size": text}).batch_bytes),
+    "kafka.segment.bytes": ("SIZE", lambda text: write_options({"archive": "a", "kafka.segment.bytes": text}).segment_bytes),
+}
+"""Spark's options that take a quantity: its kind, and what is read."""
+
+
+@pytest.mark.parametrize("name", IN_SPARK)
+def test_a_quantity_is_taken_so_by_an_option_of_spark_s_too(name: str) -> None:
+    kind, read = IN_SPARK[name]
+    for text, number in {**QUANTITIES, "HOURS": [("36", "36"), ("36h", "36"), ("7d", "168")]}[kind]:
+        assert str(read(text)) == number
+    with pytest.raises(OptionError, match=f"option {name} is .*expected"):
+        read("7 parsecs")
+
+
+def test_no_option_of_spark_s_that_takes_a_quantity_is_forgotten() -> None:
+    names = {*source_options._KNOWN, *source_options.STREAM_ONLY, *sink_options._KNOWN}
+    assert {name for name in names if re.search("(timestamp|bytes.*|hours|delay|size)$", name, re.IGNORECASE)} == set(IN_SPARK)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from local_log.quantities import parse_duration
 from spark_jobs.errors import OptionError
 from spark_jobs.options_text import at_least, read_option
 from spark_jobs.source.limits import ByPartition, read_offsets
@@ -25,8 +26,8 @@ _OF_A_BATCH = {
     "pushdown": "Spark pushes no filters into streams",
     "pinHours": "a micro-batch reads what was planned a moment ago, long before retention deletes it",
 }
-_DELAY = re.compile(r"([0-9]+)\s*(us|ms|s|m|min|h|d)?")
-_MS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1e3, "m": 60e3, "min": 60e3, "h": 3600e3, "d": 86400e3}
+_MICROSECONDS = re.compile(r"([0-9]{1,30})\s*us")
+"""A unit of Spark's that nothing else here has."""
 _DELAY_DEFAULT = "15m"
 
 
@@ -70,10 +71,9 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _milliseconds(text: str) -> int:
-    match = _DELAY.fullmatch(text.lower())
-    if match is None:
-        raise ValueError("must be a time such as 500ms, 30s, 15m, 2h or 1d")
-    return int(at_least(0, match[1]) * _MS[match[2]])
+    if microseconds := _MICROSECONDS.fullmatch(text.lower()):
+        return int(microseconds[1]) // 1000
+    return parse_duration(text)
 
 
 def _stops(text: str, read: ReadOptions) -> ByPartition:

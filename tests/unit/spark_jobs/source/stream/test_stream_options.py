@@ -64,7 +64,10 @@ def test_what_has_no_meaning_in_a_stream_is_refused_by_name(name: str) -> None:
         ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0': must be 1 or more"),
         ({"minOffsetsPerTrigger": "few"}, "option minOffsetsPerTrigger is 'few'"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, r"minOffsetsPerTrigger \(5\) is more than"),
-        ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon': must be a time such as 500ms"),
+        (
+            {"maxTriggerDelay": "soon"},
+            "option maxTriggerDelay is 'soon': 'soon' is not valid; expected ms, or a duration such as 30s",
+        ),
         ({"stopAtOffsets": "latest"}, "option stopAtOffsets is 'latest': must be an offset, 0 or more, for each partition"),
         ({"stopAtOffsets": '{"orders":{"0":-1}}'}, "option stopAtOffsets .*: must be an offset, 0 or more"),
         ({"stopAtOffsets": '{"bills":{"0":1}}'}, "option stopAtOffsets .*not subscribed: bills"),
