@@ -7,6 +7,7 @@ from inspect import cleandoc
 import click
 from click.shell_completion import CompletionItem
 
+import tiering.command.shells  # noqa: F401  # how shells ask for completions
 from tiering import __version__
 from tiering.command.config_option import with_config
 

@@ -141,6 +141,26 @@ def test_times_and_the_ends_of_a_log_are_offered() -> None:
     assert offered("tiering", "offsets", "--time", "n") == ["now"]
 
 
+def test_a_time_before_now_is_offered_though_it_begins_as_an_option_does() -> None:
+    assert offered("tiering", "fetch", "--from-time", "-") == ["-1h", "-24h", "-7d"]
+    assert offered("tiering", "offsets", "--time", "-7") == ["-7d"]
+    assert offered("tiering", "fetch", "--from-time", "--f") == ["--from-time", "--follow", "--format"]
+    assert "--from-time" in offered("tiering", "fetch", "-")
+    for shell, typed in (("zsh", "3"), ("fish", "-2")):
+        asked = {"_TIERING_COMPLETE": f"{shell}_complete", "COMP_WORDS": "tiering fetch --from-time -2", "COMP_CWORD": typed}
+        told = CliRunner().invoke(main, [], prog_name="tiering", env=asked, catch_exceptions=False)
+        assert "-24h" in told.stdout
+
+
+def test_an_address_that_bash_divides_at_its_colon_is_completed_behind_it(tmp_path: Path) -> None:
+    file = tmp_path / "tiering.toml"
+    file.write_text('archive.url = "s3://bucket/kafka"\n')
+    for words in (["s3", ":", "//b"], ["s3", ":", "//"]):
+        assert offered("tiering", "fetch", "--config", str(file), "--archive", *words) == ["//bucket/kafka"]
+    assert offered("tiering", "fetch", "--config", str(file), "--archive", "s3", ":") == ["//bucket/kafka"]
+    assert offered("tiering", "fetch", "--config", str(file), "--archive", "s3") == ["s3://bucket/kafka"]
+
+
 def test_whatever_is_wrong_a_shell_gets_no_message(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text("no such thing = [")
