@@ -4,21 +4,24 @@
 
     with tiering.open_reader(archive="s3://bucket/prefix") as reader:
         reader.topics()                                             # ('orders', 'payments')
-        reader.coverage("orders")                                   # a pyarrow.Table, a row for each partition
-        reader.read("orders", start_time=1_700_000_000_000)         # a pyarrow.RecordBatchReader: DuckDB and Polars take it
+        reader.coverage("orders")                                   # a row for each partition, which a notebook shows as a table
+        reader.read("orders", start_time="-2h")                     # a pyarrow.RecordBatchReader: DuckDB and Polars take it
 
 Give `log_dir=` (one of a broker's log.dirs; it is only read), `archive=` (a folder, s3://bucket/prefix, gs:// or abfs://), or
 both: then they are one log, and each offset comes once from whichever tier has it.
 
-Times are milliseconds since 1970, or datetimes with a time zone. Ranges are `[start, end)`. What goes wrong is an error of
-`local_log.errors`, named by what to do about it: NotFound, Invalid, OffsetOutOfRange, MissingRange (offsets
-that nobody has), Corrupt, Unavailable (try again). A stream of records raises when it comes to what is wrong.
+Times are milliseconds since 1970, datetimes with a time zone, or texts such as 2026-11-20T10:00Z and -2h. Ranges are
+`[start, end)`. What goes wrong is an error of `local_log.errors`, named by what to do about it: NotFound, Invalid,
+OffsetOutOfRange, MissingRange (offsets that nobody has), Corrupt, Unavailable (try again). A stream of records raises when it
+comes to what is wrong.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import index
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,10 +29,11 @@ import pyarrow as pa
 
 from local_log.errors import Invalid, LogError, NotFound
 from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
-from local_log.quantities import TIMES, parse_time
+from local_log.quantities import TIMES, parse_size, parse_time
 from remote.archive import find_topic
 from remote.manifest.gaps import Gap
 from tiering.machine import CLOCK
+from tiering.notebooks import ShownTable, progress_bar
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers, read_ahead_pool
 
@@ -97,8 +101,9 @@ class Reader:
         """Every topic that either tier has, in order."""
         return self._tiers.topics()
 
-    def coverage(self, *topics: str, topic_id: str | None = None) -> pa.Table:
-        """What there is of these topics, without any all: a row for each partition, with the schema COVERAGE.
+    def coverage(self, *topics: str, topic_id: str | None = None) -> ShownTable:
+        """What there is of these topics, without any all: a row for each partition, with the schema COVERAGE. It has the methods
+        of a pyarrow.Table, which is its `table`.
 
         It comes from manifests and file sizes: no segment is read. `topic_id` is for one topic, as in `read`. Raises NotFound,
         Unavailable, Invalid.
@@ -110,7 +115,7 @@ class Reader:
             with suppress(*(() if topics else (NotFound,))):  # a topic that was not named may have nothing to read yet
                 found = self._tiers.found(topic, topic_id=topic_id)
                 rows += ({"topic": topic, "partition": number} | _coverage(log) for number, log in found.items())
-        return pa.Table.from_pylist(rows, schema=COVERAGE)
+        return ShownTable(pa.Table.from_pylist(rows, schema=COVERAGE))
 
     def topic_ids(self, topic: str) -> tuple[str, ...]:
         """The ids of all topics of this name that the archive has, the one that got records last first: it is read unless another
@@ -133,6 +138,7 @@ class Reader:
         end_time: Time | None = None,
         isolation: str = Isolation.read_uncommitted,
         columns: Sequence[str] = DEFAULT_COLUMNS,
+        progress: bool | None = None,
     ) -> pa.RecordBatchReader:
         """The records of a range, as a stream of Arrow record batches of a few MB: nothing is read before it is asked for.
 
@@ -141,6 +147,7 @@ class Reader:
         Kafka's offsetsForTimes: where producers set times out of order, filter the column, too. `columns` are of FIELDS, in the
         order in which they are wanted; only they are decoded. Every batch's CRC is checked. With `read_committed` records of
         aborted and of undecided transactions are left out. Of several topics that had the name `topic_id` says which is read.
+        While the stream is read, tqdm shows its progress where that is installed: in notebooks, or as `progress` says.
         """
         unknown = [name for name in columns if name not in FIELDS]
         if unknown or not columns:
@@ -153,13 +160,15 @@ class Reader:
         ranges = [(n, log, _start(log, start_offset, start_time), _end(log, end_offset, end_time)) for n, log in logs.items()]
         schema = pa.schema([(name, FIELDS[name]) for name in columns])
         want = Projection(**{name: name in columns for name in ("key", "value", "headers", "timestamp_type")})
-        batches = (
-            _batch(records, number, schema)
+        found = (
+            (number, records)
             for number, log, start, end in ranges
             if end is None or start < end
             for records in log.read(start, end, Isolation(isolation), want)
         )
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        spans = {number: (start, partial(_span_end, log, end)) for number, log, start, end in ranges}
+        counted = _with_progress(found, topic, spans, progress)
+        return pa.RecordBatchReader.from_batches(schema, (_batch(records, number, schema) for number, records in counted))
 
     def list_offsets(
         self, topic: str, timestamp: Time, *, isolation: str = Isolation.read_uncommitted, topic_id: str | None = None
@@ -184,13 +193,14 @@ def open_reader(
     archive: str | None = None,
     log_dir: str | None = None,
     cache_dir: str | None = None,
-    cache_bytes_max: int = CACHE_BYTES_MAX,
+    cache_bytes_max: int | str = CACHE_BYTES_MAX,
     threads: int = THREADS,
     keys: str | None = None,
 ) -> Reader:
     """Opens an archive, one of a broker's log.dirs, or both as one log.
 
-    With `cache_dir` what was read of the archive is kept there, up to `cache_bytes_max`; several processes may share it.
+    With `cache_dir` what was read of the archive is kept there, up to `cache_bytes_max` (a number, or such as "5GiB"); several
+    processes may share it.
     `threads` read ahead. `keys` is where the keys of encrypted segments are: a file, env://NAME or aws-kms://KEY;
     with them, what is not encrypted and signed is refused, unless that ends in ?plain=allowed.
     Raises Invalid (keys that cannot be had, too), NotFound (no archive there), Unavailable.
@@ -198,9 +208,16 @@ def open_reader(
     if archive is None and log_dir is None:
         raise Invalid("nothing to read: give archive=, log_dir= or both")
     pool = read_ahead_pool(threads)
-    reading = open_reading(cache_dir, cache_bytes_max, pool, keys)
+    reading = open_reading(cache_dir, _bytes(cache_bytes_max), pool, keys)
     warn = lambda warning: warnings.warn(warning, stacklevel=2)  # noqa: E731
     return Reader(open_tiers(log_dir, archive, reading, warn=warn, keys_address=keys, cache_dir=cache_dir), pool)
+
+
+def _bytes(size: int | str) -> int:
+    try:
+        return parse_size(size) if isinstance(size, str) else size
+    except ValueError as e:
+        raise Invalid(str(e)) from e
 
 
 def _coverage(log: TieredLog | LogError) -> dict[str, Any]:
@@ -247,18 +264,54 @@ def _end(log: TieredLog, offset: int | None, time: Time | None) -> int | None:
 
 
 def _ms(time: Time) -> int:
+    """A time in ms since 1970; whole numbers of numpy and the like are numbers, too. Raises Invalid."""
     if isinstance(time, str):
         try:
             return parse_time(time, CLOCK.now_ms())
         except ValueError as e:
             raise Invalid(str(e)) from e
-    if isinstance(time, int):
-        return int(time)
+    if not isinstance(time, datetime | bool) and hasattr(time, "__index__"):
+        return index(time)
     if not isinstance(time, datetime):
         raise Invalid(f"{time!r} is no time: give {TIMES}, or a datetime with a time zone")
     if time.tzinfo is None:
-        raise Invalid(f"{time} has no time zone: give one (tzinfo=UTC), or milliseconds since 1970")
+        raise Invalid(
+            f"{time} has no time zone: give one, such as tzinfo=UTC, or milliseconds since 1970; .astimezone() takes it as "
+            "a time of this machine's zone"
+        )
     return -((_EPOCH - time) // timedelta(milliseconds=1))  # rounded up, so that no earlier record is included
+
+
+def _span_end(log: TieredLog, end: int | None) -> int:
+    return log.end_offset() if end is None else end
+
+
+def _with_progress(
+    found: Iterable[tuple[int, pa.RecordBatch]],
+    topic: str,
+    spans: Mapping[int, tuple[int, Callable[[], int]]],
+    wanted: bool | None,
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The same batches, while a bar shows how many of the offsets they have come past; `spans` are those by partition."""
+    with progress_bar(topic, "offsets", wanted=wanted) as bar:
+        if bar is None:
+            yield from found
+            return
+        sizes = {number: max(end() - start, 0) for number, (start, end) in spans.items()}
+        done = dict.fromkeys(spans, 0)
+        bar.total = sum(sizes.values())
+        last = None
+        for number, records in found:
+            if last not in (None, number):
+                done[last] = sizes[last]
+            last = number
+            if records.num_rows:
+                done[number] = min(records.column("offset")[-1].as_py() + 1 - spans[number][0], sizes[number])
+            bar.n = sum(done.values())
+            bar.refresh()
+            yield number, records
+        bar.n = bar.total
+        bar.refresh()
 
 
 def _batch(records: pa.RecordBatch, partition: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta, timezone
+from copy import copy
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pyarrow as pa
 import pytest
 from golden_logs import live, partitions
@@ -22,6 +24,7 @@ from local_log.formats.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LA
 from remote.manifest.store import load_newest
 from remote.store.folder.store import FolderStore
 from tiering.api import COVERAGE, DEFAULT_COLUMNS, FIELDS, Reader, _ms, open_reader
+from tiering.notebooks import ROWS_MAX, ShownTable
 from tiering.wiring import Tiers, open_reading, read_ahead_pool
 
 ROOT = Path(__file__).parents[3]
@@ -226,7 +229,79 @@ def test_a_datetime_between_two_ms_is_as_late_as_the_second() -> None:
     assert _ms(datetime(1969, 12, 31, 23, 59, 59, 999_500, UTC)) == 0
 
 
+@pytest.mark.parametrize(
+    "time",
+    [
+        1_700_000_500_000, numpy.int64(1_700_000_500_000), "1700000500000", "2023-11-14T22:21:40Z",
+        datetime(2023, 11, 14, 22, 21, 40, 0, UTC), datetime(2023, 11, 15, 3, 21, 40, 0, timezone(timedelta(hours=5))),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_time_may_be_a_number_a_text_or_a_datetime(reader: Reader, time: Any) -> None:
+    assert reader.list_offsets("g-txn", time) == {0: 102}
+    for by_time, by_offset in (({"start_time": time}, {"start_offset": 102}), ({"end_time": time}, {"end_offset": 102})):
+        found, expected = (reader.read("g-txn", 0, columns=["offset"], **bounds).read_all() for bounds in (by_time, by_offset))
+        assert found.num_rows > 50
+        assert found.equals(expected)
+
+
 # refusals
+
+
+@pytest.mark.parametrize("time", [1.5, True, date(2026, 1, 1), b"2026", [1], "yesterday", "2026-13-01", datetime(2026, 1, 1)])  # noqa: DTZ001
+def test_what_is_no_time_is_refused_with_what_is_one(reader: Reader, time: Any) -> None:
+    for ask in (lambda: reader.read("g-txn", start_time=time), lambda: reader.list_offsets("g-txn", time)):
+        with pytest.raises(Invalid, match=r"2026-11-20T10:00Z|tzinfo=UTC, or milliseconds"):
+            ask()
+
+
+def test_a_cache_may_be_as_large_as_people_write_it(archive: str, tmp_path: Path) -> None:
+    open_reader(archive=archive, cache_dir=str(tmp_path), cache_bytes_max="1.5GiB").close()
+    with pytest.raises(Invalid, match="500kB, 50MB"):
+        open_reader(archive=archive, cache_dir=str(tmp_path), cache_bytes_max="large")
+
+
+# notebooks
+
+
+def test_a_notebook_shows_coverage_as_a_table_whose_texts_are_escaped(reader: Reader) -> None:
+    html = reader.coverage("g-txn", "g-mixed")._repr_html_()
+    assert html.count("<tr>") == 3
+    assert "<td>g-txn</td>" in html
+    assert "<th>gaps</th>" not in html, "nothing is missing"
+    made = ShownTable(pa.table({"error": ["<script>"], "n": [1_234_567], "gaps": [[{"start": 1, "end": 2, "reason": "<b>"}]]}))
+    assert "<script>" not in made._repr_html_()
+    assert "&lt;script&gt;" in made._repr_html_()
+    assert '<td style="text-align: right">1,234,567</td><td>[1, 2) &lt;b&gt;</td>' in made._repr_html_()
+
+
+def test_a_shown_table_is_a_table_to_whatever_takes_one(reader: Reader) -> None:
+    shown = reader.coverage()
+    assert pa.table(shown).equals(shown.table)
+    assert (len(shown), shown.num_rows, shown["topic"]) == (len(shown.table), len(shown.table), shown.table["topic"])
+    assert shown == shown.table
+    assert copy(shown) == shown
+    assert needs("polars").DataFrame(shown).height == len(shown)
+    count = needs("duckdb").sql("select count(*) from shown").fetchall()
+    assert count == [(len(shown),)]
+
+
+def test_long_tables_are_shown_in_part() -> None:
+    html = ShownTable(pa.table({"n": range(ROWS_MAX + 7)}))._repr_html_()
+    assert html.count("<tr>") == ROWS_MAX + 1
+    assert "7 more rows" in html
+
+
+def test_progress_is_shown_as_it_is_wanted_and_changes_no_record(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    needs("tqdm")
+    table = reader.read("g-mixed", progress=True).read_all()
+    assert "g-mixed: 100%" in capsys.readouterr().err
+    assert table.equals(reader.read("g-mixed", progress=False).read_all())
+    assert table.equals(reader.read("g-mixed").read_all())
+    assert capsys.readouterr().err == "", "this is no notebook"
+
+
+# refused before anything is read
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_read(reader: Reader) -> None:
