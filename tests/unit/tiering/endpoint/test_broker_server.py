@@ -135,7 +135,7 @@ def test_the_process_does_not_wait_for_threads_that_hang(
     @contextmanager
     def opened(*_: object) -> Iterator[object]:
         settings = SimpleNamespace(settings={HTTP_ADDRESS: None})
-        yield SimpleNamespace(address=("", 1), context=settings, topics=0, serve=lambda: None, hung=hung)
+        yield SimpleNamespace(address=("", 1), context=settings, topics=0, serve=lambda: None, stop=lambda: None, hung=hung)
 
     ended = list[int]()
     monkeypatch.setattr("tiering.endpoint.broker_server.broker_server", opened)
