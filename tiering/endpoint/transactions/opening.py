@@ -1,6 +1,7 @@
 """A transaction coordinator on the log directories that this process owns."""
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from local_log.errors import LogError
 from remote.clock import Time
@@ -12,6 +13,10 @@ from tiering.endpoint.transactions.producer_id_manager import ProducerIdManager
 from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.endpoint.transactions.transactions_topic import TransactionsTopic
 from tiering.local_tier.local_tier import LocalTier
+
+OF_BROKERS: Final = (1 << 40) - 1
+"""Ids up to this one are left to brokers. The controller of one that gets the directory does not know which were given here, and
+would give them again: its log would take a new producer's first records as repeated ones, and acknowledge them unwritten."""
 
 
 def open_transactions(
@@ -26,7 +31,7 @@ def open_transactions(
     tier.verify_transactions()
     topic = TransactionsTopic.of(tier, config, check_room)
     markers = Markers(tier, groups, clock, report, config.syncs)
-    ids = ProducerIdManager.of(tier, (*_in_transactions(topic), *_in_logs(tier)))
+    ids = ProducerIdManager.of(tier, (OF_BROKERS, *_in_transactions(topic), *_in_logs(tier)))
     coordinator = TransactionCoordinator(config, topic, markers, ids, clock, report)
     coordinator.load()
     return coordinator

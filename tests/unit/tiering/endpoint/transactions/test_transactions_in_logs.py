@@ -16,6 +16,7 @@ from tiering.endpoint.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from tiering.endpoint.transactions.opening import OF_BROKERS
 from tiering.endpoint.transactions.producer_id_manager import BLOCK
 from tiering.endpoint.transactions.transaction_log import NAME
 
@@ -177,6 +178,11 @@ def test_a_commit_names_topics_that_there_are_and_a_generation_of_its_group(at: 
     assert at.commit_offset(producer, 5) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+def test_producers_are_given_no_id_that_a_broker_gives_who_gets_the_directory_later(at: TransactingEndpoint) -> None:
+    assert at.init()[0] > OF_BROKERS
+    assert at.init(own_id=None)[0] > OF_BROKERS
+
+
 def test_a_restart_goes_on_with_open_transactions_and_gives_new_ids(at: TransactingEndpoint) -> None:
     producer = at.init()
     at.write(producer, 0)
@@ -186,15 +192,15 @@ def test_a_restart_goes_on_with_open_transactions_and_gives_new_ids(at: Transact
     assert at.write(producer, 1) is NONE
     at.end(producer, commit=True)
     assert (at.seen(), at.committed(stable=True)) == (["0", "1"], 5)
-    assert at.init("other") == (BLOCK, 0)
+    assert at.init("other") == (producer[0] + BLOCK, 0)
     assert at.host.disk.exists(f"/a/{PRODUCER_IDS}")
 
 
 def test_without_its_file_ids_begin_after_those_of_the_logs(at: TransactingEndpoint) -> None:
-    at.produce(batch_of("x", producer=4711, epoch=0, sequence=0))
+    at.produce(batch_of("x", producer=2 * OF_BROKERS, epoch=0, sequence=0))
     at.tier.stop()
     at.own(at.host.started())
-    assert at.init(None) == (5000, 0)
+    assert 2 * OF_BROKERS < at.init(None)[0] <= 2 * OF_BROKERS + BLOCK
 
 
 def test_what_was_committed_of_a_topic_that_is_deleted_is_forgotten_also_while_it_is_pending(at: TransactingEndpoint) -> None:
