@@ -1,7 +1,6 @@
 """The user's folders for files that may be deleted at any time: compiled code, the Java launcher, the programs' state."""
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,8 @@ def cache_folders() -> Iterator[Path]:
 
     The second is given only if this user owns it: files that another user could have put there are never executed.
     """
+    import tempfile  # who only wants the folder for state does without it
+
     with suppress(RuntimeError):  # the user has no home directory
         yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / NAME
     shared = Path(tempfile.gettempdir(), f"{NAME}-{os.getuid()}")

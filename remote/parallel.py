@@ -2,11 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,6 +27,8 @@ def in_order(act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator
     if threads == 1:
         yield (act(job) for job in jobs)
         return
+    from concurrent.futures import ThreadPoolExecutor  # brings logging, and not all that is here needs it
+
     pool = ThreadPoolExecutor(threads)
     try:
         yield _results(pool, act, jobs, threads)
@@ -32,7 +36,7 @@ def in_order(act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator
         pool.shutdown(cancel_futures=True)
 
 
-def _results(pool: ThreadPoolExecutor, act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator[R]:
+def _results(pool: "ThreadPoolExecutor", act: Callable[[T], R], jobs: Iterable[T], threads: int) -> Iterator[R]:
     in_flight: deque[Future[R]] = deque()
     for job in jobs:
         if len(in_flight) == threads:
@@ -53,6 +57,8 @@ def streams_in_order(jobs: Iterable[Callable[[], Iterable[R]]], threads: int) ->
             yield from job()
         return
     is_over = Event()
+    from concurrent.futures import ThreadPoolExecutor  # brings logging, and not all that is here needs it
+
     pool = ThreadPoolExecutor(threads)
     try:
         streams = [_Stream(job, is_over) for job in jobs]

@@ -1,7 +1,7 @@
 """Where components are built: addresses in, tiers out. What they are built of is `machine`'s."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +9,6 @@ from local_log.errors import LogError, NotFound, listed
 from local_log.log_dir import LogDir, Unopened
 from local_log.log_reader import LogReader
 from remote import archive
-from remote.clock import Clock
 from remote.manifest.model import Manifest
 from remote.read import chunk_cache, index_cache
 from remote.read.cache_files import CacheFiles
@@ -23,8 +22,8 @@ from remote.transforms.chunk_index import CHUNK_BYTES
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.key_rings import open_keys
 from remote.transforms.keys import check_key_ring
-from tiering.cluster import Cluster
-from tiering.machine import CLOCK, IDS, RANDOMNESS, local_disk, open_store, writable_disk
+from tiering.log_dirs import log_dir
+from tiering.machine import CLOCK, IDS, RANDOMNESS, open_store, writable_disk
 from tiering.read.tiered_log import TieredLog
 
 CACHE_BYTES_MAX = 5 << 30
@@ -32,16 +31,6 @@ SEEN_BYTES_MAX = 64 << 20
 
 Warn = Callable[[str], object]
 """Takes a warning, a sentence for a person."""
-
-
-def log_dir(path: str) -> LogDir:
-    """The log directory at a path of this machine."""
-    return LogDir(local_disk(), path.rstrip("/") or "/")
-
-
-def cluster_of(paths: Iterable[str | None], clock: Clock | None = None) -> Cluster:
-    """What the brokers whose log directories these are say of topics."""
-    return Cluster(tuple(log_dir(path) for path in dict.fromkeys(paths) if path is not None), clock or CLOCK)
 
 
 def shares_a_folder(source: LogDir, store: ObjectStore) -> bool:

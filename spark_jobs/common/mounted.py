@@ -15,8 +15,8 @@ from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
 from remote import archive
 from remote.store.api import ObjectStore
+from tiering.log_dirs import log_dir
 from tiering.machine import IDS
-from tiering.wiring import log_dir
 
 SEEN_MAX: Final = 10
 _REMEDY: Final = "mount it at this path on the driver and on every executor, then run the job again"

@@ -32,10 +32,10 @@ from tiering.command.exit_codes import Exit, exit_code_of_all
 from tiering.command.expire_options import ExpireOptions, expire_options
 from tiering.command.options import ask, options_as
 from tiering.command.output import Row, counted, emit, say
+from tiering.log_dirs import log_dir
 from tiering.machine import open_archive_store
 from tiering.retention.policy import LOCAL, Given, read_given
 from tiering.retention.run import COLUMNS
-from tiering.wiring import log_dir
 
 LIST_THREADS: Final = 16
 """Listings of topics at a time."""

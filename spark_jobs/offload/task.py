@@ -11,13 +11,14 @@ from itertools import chain
 from local_log.formats.filenames import TopicPartition
 from spark_jobs.common.mounted import SharedLogDir, check_archive
 from spark_jobs.offload.rows import OffloadRow, rows_of
+from tiering.log_dirs import cluster_of
 from tiering.losses.gone_logs import GoneLog, former_logs
 from tiering.losses.seen_logs import SeenLog
 from tiering.machine import CLOCK, IDS, open_archive_store
 from tiering.offload.compacted_topics import ReplacedTopics
 from tiering.offload.plan import Action
 from tiering.offload.run import OffloadLogs
-from tiering.wiring import cluster_of, transforms
+from tiering.wiring import transforms
 
 DELETED = "its broker has deleted or moved it since the log directory was listed"
 

@@ -13,8 +13,8 @@ from remote.transforms.key_rings import allowing_plain
 from tiering.agent.memory import MemoryFile
 from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
+from tiering.log_dirs import log_dir
 from tiering.machine import local_disk, writable_disk
-from tiering.wiring import log_dir
 
 TOKEN_CHARACTERS_MIN: Final = 16
 TOKEN_CHARACTERS_MAX: Final = 1_024

@@ -42,9 +42,10 @@ from tiering.config.config import Config
 from tiering.local_tier.opening import make_folders, own_log_dirs
 from tiering.local_tier.own_topics import OwnTopics
 from tiering.local_tier.service import TierService
+from tiering.log_dirs import cluster_of
 from tiering.machine import CLOCK, IDS, folder_holder, open_store
 from tiering.offload.compacted_topics import ReplacedTopics
-from tiering.wiring import cluster_of, remembered, shares_a_folder, transforms
+from tiering.wiring import remembered, shares_a_folder, transforms
 
 _ANY_ADDRESS: Final = frozenset(("0.0.0.0", "::", ""))  # noqa: S104  # no host names, so not valid in a request; not an address to listen on
 

@@ -57,9 +57,9 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
       tiering diverged show --log-dir /var/lib/kafka --archive s3://bucket/kafka
     """
     from remote import archive
+    from tiering.log_dirs import log_dir
     from tiering.manifests import diverged
     from tiering.manifests.diverged import Divergence
-    from tiering.wiring import log_dir
 
     store = open_archive_store(archive_url, keys_address)
     archive.open_archive(store)
@@ -151,7 +151,7 @@ def resolve(**given: Any) -> Exit | None:
 
 
 def _log(path: str, partition: TopicPartition) -> "LogReader":
-    from tiering.wiring import log_dir
+    from tiering.log_dirs import log_dir
 
     found = log_dir(path).logs(lambda name: name == partition.topic)
     log = next((log for log in found if log.partition == partition), None)

@@ -66,8 +66,8 @@ def command(options: Options) -> Exit | None:
       tiering expire --archive s3://bucket/kafka --topic orders -c retention.ms=31536000000 --dry-run
       tiering expire --config tiering.toml --yes
     """
+    from tiering.log_dirs import log_dir
     from tiering.retention.run import LocalTier, Retention
-    from tiering.wiring import log_dir
 
     if options.log_start_offset is not None and (options.partition is None or len(options.topics) != 1):
         raise click.UsageError("--log-start-offset needs one partition: choose it with --topic and --partition")

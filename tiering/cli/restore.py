@@ -138,7 +138,8 @@ def command(**given: Any) -> Exit | None:
 def _opened(options: Options, path: str) -> "ObjectStore":
     """The archive's store. Raises BadParameter if the archive and the folder are inside each other."""
     from remote import archive
-    from tiering.wiring import log_dir, shares_a_folder
+    from tiering.log_dirs import log_dir
+    from tiering.wiring import shares_a_folder
 
     store = open_archive_store(options.archive_url, options.keys_address)
     archive.open_archive(store)

@@ -51,7 +51,7 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     from tiering.agent import status as of
     from tiering.agent.configured import addresses, checked, memory_file
     from tiering.agent.topic_retention import known_retention
-    from tiering.wiring import cluster_of
+    from tiering.log_dirs import cluster_of
 
     config = whole_config(config_file, overrides)
     try:

@@ -54,7 +54,7 @@ class ExpireOptions:
 
     def cluster(self) -> "Cluster":
         """What brokers say of topics, by --metadata-log-dir, --log-dir and all of a configuration's log.dirs."""
-        from tiering.wiring import cluster_of
+        from tiering.log_dirs import cluster_of
 
         config = configured()
         dirs = (self.log_dir_path, *(config.settings.log_dirs if config is not None else ()))

@@ -74,7 +74,7 @@ class OffloadOptions:
 
     def source(self) -> "LogDir":
         """The log directory."""
-        from tiering.wiring import log_dir
+        from tiering.log_dirs import log_dir
 
         return log_dir(self.log_dir_path)
 
@@ -94,8 +94,8 @@ class OffloadOptions:
 
     def replaces(self) -> "ReplacedTopics":
         """Of which logs what was compacted since it was archived is archived again. The brokers' metadata has a say in it."""
+        from tiering.log_dirs import cluster_of
         from tiering.offload.compacted_topics import ReplacedTopics
-        from tiering.wiring import cluster_of
 
         return ReplacedTopics(self.replace_compacted, cluster_of(self.metadata_dirs()))
 
@@ -219,8 +219,8 @@ def selected(
 
 def elsewhere(source: "LogDir") -> dict[TopicPartition, str]:
     """The partitions in the other log directories of the configuration, with the ids of these."""
+    from tiering.log_dirs import log_dir
     from tiering.losses.gone_logs import partitions_of_others
-    from tiering.wiring import log_dir
 
     return partitions_of_others(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
 

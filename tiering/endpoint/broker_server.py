@@ -53,8 +53,9 @@ from tiering.endpoint.settings import (
 from tiering.endpoint.transactions.config import TransactionConfig
 from tiering.endpoint.transactions.transaction_coordinator import TransactionCoordinator
 from tiering.endpoint.transport import listen
+from tiering.log_dirs import log_dir
 from tiering.machine import CLOCK, IDS, allow_open_files, collect_seldom, local_disk
-from tiering.wiring import CACHE_BYTES_MAX, Tiers, log_dir, open_reading, open_tiers
+from tiering.wiring import CACHE_BYTES_MAX, Tiers, open_reading, open_tiers
 
 if TYPE_CHECKING:  # the engine that writes is loaded only if it is needed
     from tiering.local_tier.local_tier import LocalTier

@@ -14,7 +14,8 @@ from remote.clock import RandomIds, SystemClock
 from remote.keys import ARCHIVE
 from remote.store.folder.store import FolderStore
 from remote.store.open import open_store
-from tiering.wiring import Tiers, log_dir, open_reading, open_tiers, read_ahead_pool
+from tiering.log_dirs import log_dir
+from tiering.wiring import Tiers, open_reading, open_tiers, read_ahead_pool
 
 NAMES = ("g-txn-0", "g-codec-none-0", "g-tiny-0")
 

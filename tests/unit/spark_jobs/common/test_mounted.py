@@ -10,7 +10,7 @@ from golden_logs import broker_logs
 from local_log.errors import NotFound
 from remote.store.open import open_store
 from spark_jobs.common.mounted import SharedLogDir, check_archive
-from tiering.wiring import log_dir
+from tiering.log_dirs import log_dir
 
 HOST = os.uname().nodename
 

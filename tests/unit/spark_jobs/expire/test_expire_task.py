@@ -22,9 +22,9 @@ from spark_jobs.common.mounted import SharedLogDir
 from spark_jobs.expire import task
 from spark_jobs.expire.task import AskedBrokers, ExpiredSlice, ExpireSpec, expire_slice
 from tiering.cluster import BrokerRetention
+from tiering.log_dirs import log_dir
 from tiering.retention.policy import read_given
 from tiering.retention.run import COLUMNS
-from tiering.wiring import log_dir
 
 T = TypeVar("T")
 

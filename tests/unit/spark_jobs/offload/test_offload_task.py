@@ -24,8 +24,8 @@ from remote.clock import RandomIds, SystemClock
 from remote.store.open import open_store
 from spark_jobs.common.mounted import SharedLogDir
 from spark_jobs.offload.task import DELETED, OffloadedSlice, OffloadItem, OffloadSpec, offload_slice
+from tiering.log_dirs import log_dir
 from tiering.machine import open_archive_store
-from tiering.wiring import log_dir
 
 NAMES = ("g-big-0", "g-codec-lz4-0", "g-txn-0")
 

@@ -82,7 +82,7 @@ OF_TOPIC = ("--topic", "g-txn")
         (("describe",), {"tiering.offload", "tiering.config.load", *OF_NUMBA, *CODECS}),
         (("offsets", *OF_TOPIC), {"tiering.offload", "tiering.config.load", *OF_NUMBA, *CODECS}),
         (("fetch", *OF_TOPIC, "--partition", 0, "--offset", 0, "--output", "jsonl"), {"tiering.offload", "tiering.config.load"}),
-        (("status",), {"tiering.offload.copy", *CODECS}),
+        (("status",), {"tiering.offload.copy", "tiering.wiring", "remote.read.log", *CODECS}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
