@@ -90,7 +90,7 @@ def _of_others(logs: Path, rounds: int) -> None:
     with served(["--log-dir", str(logs)]) as (address, _, _):
         others = {}
         if kcat := shutil.which("kcat"):
-            others["kcat: the offset of a time"] = [kcat, "-Q", "-b", address, "-t", f"{TOPIC}:0:1"]
+            others["kcat: the offset of a time"] = [kcat, "-Q", "-m", "60", "-b", address, "-t", f"{TOPIC}:0:1"]
             others["kcat: a record"] = [kcat, "-C", "-b", address, "-t", TOPIC, "-p", "0", "-o", "0", "-c", "1", "-e"]
         classes = ":".join(map(str, jars(TOOLS)))
         tool = [f"{java_home()}/bin/java", "-cp", classes, "org.apache.kafka.tools.GetOffsetShell"]
