@@ -45,7 +45,6 @@ from spark_jobs.source.options import ReadOptions
 from spark_jobs.source.ranges import Range, resolve
 from tiering.command.options import archive_option, dry_run_option, keys_option, lasting, named, options_as, topics_option
 from tiering.command.output import counted as number_of
-from tiering.command.output import say
 from tiering.command.quantities import Quantity
 
 _COMPRESSIONS = ["snappy", "zstd", "lz4", "gzip", "none"]
@@ -126,27 +125,33 @@ def run(
 @master_option
 @options_as(BackfillArguments)
 def main(arguments: BackfillArguments) -> None:
-    """Write archived records to Parquet files, each offset once. Prints a JSON report, and a line that sums it up."""
+    """Write archived records to Parquet files, each offset once. Prints a JSON report, whose first line sums it up."""
     ending("backfill", lambda: click.echo(json.dumps(_report(arguments), indent=1)))
 
 
-def _tell(arguments: BackfillArguments, report: dict[str, Any]) -> None:
-    say(summary(report))
+def told(arguments: BackfillArguments, report: dict[str, Any]) -> dict[str, Any]:
+    """The report as it is printed: with what it comes to in a line, what could not be read, and files only if they are asked for.
+
+    All of it is on standard output: spark-submit puts standard error there, too, and what is printed would be no JSON.
+    """
+    unread = {}
     for name in ("key", "value"):
         if unparsed := report[f"unparsed_{name}s"]:
             kind = getattr(arguments, f"{name}_as")
             are = "is not" if unparsed == 1 else "are not"
             form = "UTF-8" if kind == As.text else f"JSON of --{name}-schema"
             kept = f"the column {name}{RAW} has what cannot be read, as it was"
-            say(f"backfill: {number_of(unparsed, name)} {are} {form}: {kept}")
+            unread[f"{name}_warning"] = f"{number_of(unparsed, name)} {are} {form}: {kept}"
+    rest = {name: value for name, value in report.items() if name != "files" or arguments.lists_files}
+    return {"summary": summary(report), **unread, **rest}
 
 
 def summary(report: dict[str, Any]) -> str:
     """A line about a run, from its report."""
     if not report["file_count"]:
-        return f"backfill: {report['target']} has everything already (version {report['version']})"
+        return f"{report['target']} has everything already (version {report['version']})"
     return (
-        f"backfill: {report['rows']:,} rows, {report['bytes'] / 1e6:,.1f} MB in {number_of(report['file_count'], 'file')} are "
+        f"{report['rows']:,} rows, {report['bytes'] / 1e6:,.1f} MB in {number_of(report['file_count'], 'file')} are "
         f"new in {report['target']} (version {report['version']}, {report['seconds']:.1f} s)"
     )
 
@@ -168,8 +173,7 @@ def _report(arguments: BackfillArguments) -> dict[str, Any]:
         archive_prices = prices_of(prices, arguments.archive_url, arguments.storage_class)
         return dry_run_report(spec, ranges, meter, archive_prices, prices_of(prices, arguments.to))
     report = backfill_run.run(spec, ranges, SystemClock(), RandomIds(), arguments.master)
-    _tell(arguments, report)
-    return report if arguments.lists_files else {name: value for name, value in report.items() if name != "files"}
+    return told(arguments, report)
 
 
 def _ranges(arguments: BackfillArguments, target: Target, meter: Meter) -> tuple[ReadOptions, tuple[Range, ...]]:

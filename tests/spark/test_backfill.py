@@ -80,8 +80,8 @@ def test_the_report_names_every_file_with_its_rows_and_bytes(backfill: Backfill,
     assert report["rows"] == sum(file["rows"] for file in report["files"])
     assert (report["version"], report["splits"], report["offsets"]) == (1, 3, {"g-txn": {"0": [0, 2744]}})
     assert report["read_bytes"] > 0
-    assert result.stderr.startswith(f"backfill: {report['rows']:,} rows, ")
-    assert f" in 3 files are new in {target.url} (version 1, " in result.stderr
+    assert report["summary"].startswith(f"{report['rows']:,} rows, ")
+    assert f" in 3 files are new in {target.url} (version 1, " in report["summary"]
 
 
 def test_small_segments_share_a_file_and_the_report_lists_none_unless_asked(backfill: Backfill, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_keys_and_values_are_what_is_asked_for_and_nothing_is_lost(
         assert row.value is None
     unparsed = sum(row["value"] is not None for row in wanted)
     assert report["unparsed_values"] == unparsed > 0
-    assert f"{unparsed} values are not JSON of --value-schema: the column value_raw has" in result.stderr
+    assert f"{unparsed} values are not JSON of --value-schema: the column value_raw has" in report["value_warning"]
     refused = backfill(tmp_path / "out", "--topic", "g-tiny")
     assert refused.exit_code == 2
     assert "value json struct<n:int,s:string>" in refused.stderr
