@@ -15,7 +15,7 @@ from remote.store.store_time import At, StoreRun
 from remote.transforms.rotation import RotationStep
 from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
-from tiering.offload import copy
+from tiering.offload import copy, due
 from tiering.retention import expire
 
 
@@ -79,17 +79,17 @@ def commit_in_spite_of_a_fence() -> None:
 
 @mutant
 def archive_to_the_high_watermark() -> None:
-    copy.stable_offset = lambda log: log.high_watermark
+    due.stable_offset = lambda log: log.high_watermark
 
 
 @mutant
 def archive_by_the_last_stable_offset_alone() -> None:
-    copy.stable_offset = lambda log: log.last_stable_offset
+    due.stable_offset = lambda log: log.last_stable_offset
 
 
 @mutant
 def archive_to_the_log_end() -> None:
-    copy.stable_offset = lambda log: log.log_end_offset
+    due.stable_offset = lambda log: log.log_end_offset
 
 
 @mutant
