@@ -175,6 +175,7 @@ class LogCleaner:
     def _clean(self, managed: ManagedLog, part: DirtyPart, offsets: OffsetMap) -> None:
         with self._reported(managed):
             end, begun_ms, before = part.first_dirty_offset, self._now_ms(), _sizes(managed)
+            managed.log.flush()  # markers above the cleaned part decide what goes, and a loss of power must not take them
             with suppress(CleaningAborted):
                 end = clean(
                     managed.log,
