@@ -13,7 +13,7 @@ from small_logs import marker, produced, records
 from local_log.engine.errors import Refused
 from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
-from local_log.engine.memory_records import batch_at, memory_batches
+from local_log.engine.memory_records import MemoryBatch, batch_at, memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Unreadable
@@ -337,6 +337,7 @@ class OwnHost:
             known = self.committed.get(base)
             if known is None and base >= self.end and self._is_unanswered(base, body):
                 self._acknowledged(base, body)
+                self._adopt(batch_at(body, 0))
             elif known != body:
                 raise self.schedule.violated(f"the log has other records at {base} after a crash than were appended")
         for base in [b for b in self.committed if b >= end]:
@@ -349,6 +350,11 @@ class OwnHost:
         first = log.local.segments.first.base_offset
         self.compacted.recovered(is_killed=is_killed)
         self.sent = {p: sent for p, sent in self.sent.items() if max(first, log.log_start_offset) <= sent[1] < end}
+
+    def _adopt(self, batch: MemoryBatch) -> None:
+        """The producer of a batch that was not answered sees at its next start that it is there."""
+        if batch.producer_id >= 0 and not batch.is_control:
+            self.sent[batch.producer_id] = batch.last_sequence, batch.base_offset, self.schedule.now
 
     def _is_unanswered(self, base: int, body: bytes) -> bool:
         """Whether a batch is one of those whose append failed."""

@@ -157,6 +157,8 @@ class Actor:
         parent = self._greenlet.parent
         assert parent is not None
         parent.switch()
+        if self.is_dead:
+            raise Died
         return self.fate if self.fate in may_fail or (may_fail and self.fate == CREDENTIALS) else ""
 
     def die(self) -> Died:

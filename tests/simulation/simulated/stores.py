@@ -79,12 +79,12 @@ class JudgedStore(MemoryStore):
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         found: list[str] = []
-        key = next(self.keys_from(prefix), "")
-        while key.startswith(prefix):
+        key = next(self.keys_from(prefix), None)
+        while key is not None and key.startswith(prefix):
             name, slash, _ = key[len(prefix) :].partition("/")
             found += [name] if slash else []
             after = f"{prefix}{name}0" if slash else f"{key}\0"  # 0 comes after the slash
-            key = next(self.keys_from(after), "")
+            key = next(self.keys_from(after), None)
         return iter(found)
 
     def _create(self, key: str, body: bytes) -> None:
