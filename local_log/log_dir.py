@@ -87,6 +87,9 @@ class LogDir:
     def _log(self, partition: TopicPartition, start: int | None, high_watermark: int | None) -> LogReader:
         return open_log(self.disk, f"{self.path}/{partition}", partition, start, high_watermark)
 
+    def settle(self, partition: TopicPartition) -> None:
+        """Has what is replicated of a log survive a loss of power, before it is archived. A broker's replicas see to that."""
+
     def id(self) -> str:
         """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.
 

@@ -9,8 +9,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-SEEDS = 100
-FAILED: tuple[int, ...] = (5051,)
+SEEDS = 20
+FAILED: tuple[int, ...] = (5051, 5141, 5273)
 """Seeds that have found a fault in the code which was mended since."""
 
 

@@ -1,7 +1,9 @@
 """A log directory that this process owns, as offloads and agents read a broker's, with the offsets of the open logs."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from local_log.errors import NotFound
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
 from tiering.local_tier.local_tier import LocalTier
@@ -28,3 +30,11 @@ class OwnLogDir(LogDir):
         if name == HIGH_WATERMARK_CHECKPOINT:
             return {partition: now.high_watermark.offset for partition, now in offsets.items()}
         return {partition: now.log_start for partition, now in offsets.items()}
+
+    def settle(self, partition: TopicPartition) -> None:
+        """See LogDir. The segments to be archived were synced when they were rolled; markers of their transactions may be later.
+
+        A marker that a loss of power takes leaves its transaction open, and it may end in another way than the archive says.
+        """
+        with suppress(NotFound):  # deleted meanwhile
+            self.tier.log(partition).sync_appended()

@@ -36,10 +36,12 @@ def recover(
     Raises InvalidOffset and OffsetOverflow for valid batches whose offsets the segment cannot contain.
     """
     segment.begin_recovery()
-    done = _Progress()
+    done, end = _Progress(), segment.base_offset
     try:
         for scanned in segment.scan(0, window=WINDOW_BYTES):
-            sound = scanned.first_invalid()
+            sound = min(scanned.first_invalid(), _first_that_goes_back(scanned, end))
+            if sound:
+                end = int(scanned.batches.last_offset[sound - 1]) + 1
             _process(segment, producers, epochs, scanned.head(sound), done)
             if sound < len(scanned.batches):
                 break
@@ -52,6 +54,18 @@ def recover(
     segment.time_index.maybe_append(*segment.max_timestamp, uses_last_slot=True)
     segment.time_index.trim()
     return truncated
+
+
+def _first_that_goes_back(scanned: Scanned, end: int) -> int:
+    """The first batch with an offset below the end of those before it, which is `end` at first; their number if none goes back.
+
+    No checksum covers a batch's base offset: one whose first block was lost has zeros there, and is valid but for that. Kafka
+    empties the whole segment because of it, also of what was flushed before.
+    """
+    batches = scanned.batches
+    ends = np.maximum.accumulate(np.concatenate([np.array([end], np.int64), batches.last_offset[:-1].astype(np.int64) + 1]))
+    back = np.flatnonzero(batches.base_offset.astype(np.int64) < ends)
+    return int(back[0]) if len(back) else len(batches)
 
 
 def _process(segment: Segment, producers: ProducerStateManager, epochs: LeaderEpochs, scanned: Scanned, done: _Progress) -> None:

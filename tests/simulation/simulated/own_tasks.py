@@ -42,7 +42,9 @@ class OwnTasks:
         run = OffloadLogs(
             self.tasks.store(actor), actor, actor, "own", lambda size: None, self.tasks.transforms(actor), known=self.seen
         )
-        for _, done in run.run(own.found(lambda topic: topic == OWN_TOPIC), 1):
+        found = own.found(lambda topic: topic == OWN_TOPIC)
+        own.settle(PARTITION)
+        for _, done in run.run(found, 1):
             if done.entry is not None:
                 self.tasks.judge.says_archived(self.host.path, done.entry.base_offset, done.entry.end_offset)
             self.tasks.refuse(done.error, "offload of the own directory")

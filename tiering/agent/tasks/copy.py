@@ -130,6 +130,8 @@ class CopyTask:
 
     def _plan(self, mark: Mark) -> OffloadPlan:
         log = opened(mark)
+        if len(log.segments) > 1:
+            mark.log_dir.settle(log.partition)
         return plan(log, self.store, replaces=self.replaces(log))
 
     def _forget(self, folder: str) -> None:

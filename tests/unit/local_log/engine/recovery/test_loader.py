@@ -140,15 +140,31 @@ def test_garbage_behind_the_log_s_end_is_cut(tmp_path: Path, seed: int) -> None:
     assert {f.name: f.read_bytes() for f in tmp_path.glob("*.log")} == logs
 
 
-def test_a_segment_of_sound_batches_whose_offsets_fall_is_emptied_and_what_follows_dropped(tmp_path: Path) -> None:
+def test_a_segment_whose_offsets_fall_is_cut_there_and_what_follows_dropped(tmp_path: Path) -> None:
     log = opened(tmp_path)
     a_segment_each(log, 2)
     log.close()
-    file_of(tmp_path, 1, ".log").write_bytes(records(1) + records(2) + records(3) + records(2))
+    sound = records(1) + records(2) + records(3)
+    file_of(tmp_path, 1, ".log").write_bytes(sound + records(2))
     log = opened(tmp_path)
-    assert (bases(log), log.log_end_offset) == ([0, 1], 1)
-    assert file_of(tmp_path, 1, ".log").read_bytes() == b""
+    assert (bases(log), log.log_end_offset) == ([0, 1], 4)
+    assert file_of(tmp_path, 1, ".log").read_bytes() == sound
     assert suffixed(tmp_path, ".log.deleted") == [2]
+
+
+def test_a_batch_of_which_the_first_block_was_lost_takes_none_before_it_with_it(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    for _ in range(3):
+        log.append_as_leader(records(0), 0)
+    log.close()
+    file = file_of(tmp_path, 0, ".log")
+    sound = file.read_bytes()
+    for lost in (8, 9, 12):  # no checksum covers these bytes of the next batch
+        file.write_bytes(sound + bytes(lost) + records(3)[lost:])
+        log = opened(tmp_path)
+        assert log.log_end_offset == 3
+        log.close()
+        assert file.read_bytes() == sound
 
 
 def test_a_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> None:
