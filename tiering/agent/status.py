@@ -21,7 +21,6 @@ from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, waiting_segments
 from tiering.lag.local_log import scan_log
-from tiering.offload.copy import lost_before
 from tiering.offload.due import plan
 
 NO_AGENT: Final = "no agent"
@@ -135,7 +134,7 @@ def _planned(log: LogReader, view: PartitionView, store: ObjectStore, source: st
         due = plan(log, store)
         archived = Archived.of(due.manifest) if due.manifest.version else None
         seen = scan_log(log, archived or NOTHING)
-        lost = next((one.decision.reason for one in lost_before(due, source, now_ms) if one.decision is not None), "")
+        lost = next((one.reason for one in due.losses(source, now_ms)), "")
         error = ErrorRecord("Missing", f"{log.partition}: {lost}", now_ms) if lost else None
         planned = replace(view, archived=archived, waits=waiting_segments(due), seen_ms=now_ms, error=error)
         return planned.on_disk(seen, view.retention)

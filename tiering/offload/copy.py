@@ -20,7 +20,7 @@ from remote.clock import Clock, Ids
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
-from remote.manifest.losses import DELETED_BEFORE_COPY, GONE, new_losses
+from remote.manifest.losses import GONE, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, covers
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
@@ -37,8 +37,7 @@ from tiering.offload.cleaned import Cleaned, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, check_overlap, reading_with
 from tiering.offload.due import OffloadPlan, not_archived_yet
 from tiering.offload.emptied import Emptied, refuse_emptied
-from tiering.offload.local_segment import LocalSegment
-from tiering.offload.plan import Action, Decision
+from tiering.offload.plan import Action, Decision, lost_offsets
 from tiering.offload.source import Changed, checked_state, counted, segment_data, segment_end
 from tiering.offload.supersede import supersede
 
@@ -228,7 +227,7 @@ class SegmentCopies:
     def newly_lost(self) -> Iterator[Done]:
         """The losses that the last commit recorded, each yielded once."""
         lost, self._lost = self._lost, ()
-        return map(as_lost, lost)
+        return (Done(lost_offsets(offsets)) for offsets in lost)
 
     def record_log(self) -> Iterator[Done]:
         """Commits the state of the log if no copy has recorded it. Yields new losses and errors."""
@@ -284,11 +283,6 @@ class SegmentCopies:
         return after
 
 
-def lost_before(due: OffloadPlan, source: str, now_ms: int) -> Iterator[Done]:
-    """The losses that an offload would record."""
-    return map(as_lost, new_losses(due.manifest, due.log_recorded(due.manifest, source, now_ms)))
-
-
 def _refuse_changed(log: LogReader, segments: list[Segment], before: list[FileState]) -> None:
     for segment, state in zip(segments, before, strict=True):
         if checked_state(log, segment) != state:
@@ -314,16 +308,9 @@ def _of_formers(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
         former = replace(due.path, topic_id=topic_id)
         try:
             for offsets in record_former_topic_gone(run.store, former, run.clock, run.ids, run.source):
-                yield as_lost(offsets, f"of the former topic with id {topic_id}: {GONE}")
+                yield Done(lost_offsets(offsets, f"of the former topic with id {topic_id}: {GONE}"))
         except LogError as e:
             yield Done(None, error=e)
-
-
-def as_lost(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Done:
-    """The result for lost offsets."""
-    start, end = offsets
-    reason = f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md"
-    return Done(Decision(LocalSegment(start, end), Action.lost, reason))
 
 
 def _by_somebody_else(decision: Decision) -> Decision:

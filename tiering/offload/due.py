@@ -7,6 +7,7 @@ from local_log.ranges import Range
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
+from remote.manifest.losses import new_losses
 from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import Stored, load_newest
 from remote.manifest.transitions import emptied, refuse_deleted
@@ -16,7 +17,7 @@ from tiering.losses.report import log_recorded
 from tiering.offload.cleaned import Cleaned, cleaned_segments
 from tiering.offload.local_segment import local_segments, stable_offset
 from tiering.offload.other_records import refuse_other_records
-from tiering.offload.plan import Decision, plan_offload
+from tiering.offload.plan import Decision, lost_offsets, plan_offload
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class OffloadPlan:
         """The segments in which compaction has left no batch."""
         segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
         return tuple((segment.base_offset, end) for segment, end in segments if end)
+
+    def losses(self, source: str, now_ms: int) -> tuple[Decision, ...]:
+        """Those that an offload would record."""
+        return tuple(map(lost_offsets, new_losses(self.manifest, self.log_recorded(self.manifest, source, now_ms))))
 
     def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
         """The manifest with the state of the log recorded."""

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from local_log.ranges import Range
 from remote.manifest.gaps import NO_BATCH
+from remote.manifest.losses import DELETED_BEFORE_COPY
 from remote.manifest.model import Manifest, covers, lacks_nothing
 from tiering.offload.cleaned import Cleaned
 from tiering.offload.local_segment import LocalSegment
@@ -84,3 +86,9 @@ def _decide(listed: LocalSegment, segment: LocalSegment, last_stable_offset: int
     if segment.is_empty:
         return Decision(segment, Action.keep, NO_BATCH)
     return Decision(segment, Action.copy, "")
+
+
+def lost_offsets(offsets: Range, why: str = DELETED_BEFORE_COPY) -> Decision:
+    """The decision for offsets that no tier has any more."""
+    start, end = offsets
+    return Decision(LocalSegment(start, end), Action.lost, f"offsets [{start}, {end}) are lost: {why}; see docs/operations.md")

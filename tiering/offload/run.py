@@ -17,10 +17,10 @@ from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.gone_logs import GoneLog, record_gone
 from tiering.losses.seen_logs import SeenLog, SeenLogs
-from tiering.offload.copy import Done, OffloadRun, as_lost, lost_before, offload
+from tiering.offload.copy import Done, OffloadRun, offload
 from tiering.offload.due import OffloadPlan, plan
 from tiering.offload.local_segment import LocalSegment
-from tiering.offload.plan import Action, Decision
+from tiering.offload.plan import Action, Decision, lost_offsets
 
 UNANSWERED_MAX = 3
 """After this many logs in a row for which the store did not respond, despite retries, the run stops."""
@@ -100,7 +100,7 @@ class OffloadLogs:
     def _planned(self, log: LogReader) -> Iterator[Done]:
         due = plan(log, self.store, replaces=self.replaces(log))
         if self.is_dry_run:
-            yield from lost_before(due, self.source, self.clock.now_ms())
+            yield from map(Done, due.losses(self.source, self.clock.now_ms()))
             yield from (Done(decision) for decision in due.decisions)
         elif self.copies_nothing:
             quiet = replace(due, decisions=tuple(replace(decision, action=Action.keep) for decision in due.decisions))
@@ -124,7 +124,7 @@ class OffloadLogs:
             return
         self.changes[log.partition] = None
         why = f"of the former topic with id {log.seen.topic_id}: {GONE}" if log.is_former else GONE
-        yield from (as_lost(offsets, why) for offsets in lost)
+        yield from (Done(lost_offsets(offsets, why)) for offsets in lost)
         if not lost:
             yield Done(None, notes=("gone from the log directory; all of it is archived",))
 

@@ -117,6 +117,9 @@ class OwnLog(TieredLog):
         return self.live.end_offset_for(epoch)
 
     def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[ReadableLog | ArchivedLog, int, int]]:
+        now = self.live.log.offsets
+        if start < now.log_start:
+            raise OffsetOutOfRange(self.name, start, now.log_start, now.end.offset)
         if self.is_archived_alone(start):
             return self.whole()._split(start, end, isolation)
         return TieredLog._split(self, start, end, isolation)

@@ -1,5 +1,6 @@
 """Who reads the archive: with a pin or in a hurry, all that a version has, and what must come of it."""
 
+from local_log.engine.memory_records import batch_at
 from local_log.errors import Corrupt, LogError, NotFound
 from remote.keys import PartitionPath
 from remote.manifest import pins
@@ -81,7 +82,8 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
                 judge.readings.remove(reading)
         judge.read(path, found, actor.name)
         judge.check_whole(m, found, start, end, actor.name)
-        judge.check_aborted(path, found, aborted, actor.name)
+        asked = {base: body for base, body in found.items() if batch_at(body, 0).last_offset >= start and base < end}
+        judge.check_aborted(path, asked, aborted, actor.name)
         if pin is not None:
             pins.release(store, path, pin)
 

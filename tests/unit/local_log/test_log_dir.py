@@ -276,5 +276,5 @@ def test_reading_changes_no_byte_and_no_time(tmp_path: Path) -> None:
 def test_reading_takes_only_the_verbs_of_reading_and_stays_in_the_directory(broker: Path) -> None:
     disk = RecordingDisk()
     ask_everything(LogDir(disk, str(broker)))
-    assert {verb for verb, _ in disk.asked} == {"names", "is_folder", "open", "read"}
+    assert {verb for verb, _ in disk.asked} == {"names", "is_folder", "open", "read", "size"}
     assert all(path == str(broker) or path.startswith(f"{broker}/") for _, path in disk.asked)
