@@ -30,6 +30,8 @@ class MadeTopics:
         self.looks = 0
         self.ids: dict[str, str] = {}
         """Other ids of some of them."""
+        self.without_id: set[str] = set()
+        """Those of brokers before Kafka 2.8."""
         self._names: tuple[str, ...] = ()
 
     def look(self, names: Iterable[str]) -> None:
@@ -41,7 +43,8 @@ class MadeTopics:
         return self._names
 
     def topic(self, name: str) -> Topic | None:
-        return Topic(self.ids.get(name, id_of(name)), self.made[name]) if name in self.made else None
+        is_there = name in self.made and name not in self.without_id
+        return Topic(self.ids.get(name, id_of(name)), self.made[name]) if is_there else None
 
     def name_of(self, topic_id: str) -> str | None:
         return next((name for name in self.made if id_of(name) == topic_id), None)

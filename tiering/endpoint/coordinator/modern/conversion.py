@@ -37,7 +37,7 @@ def topics_of(group: ClassicGroup) -> frozenset[str]:
         return frozenset()
 
 
-def check_upgrade(group: ClassicGroup, config: GroupCoordinatorConfig) -> None:
+def check_upgrade(group: ClassicGroup, config: GroupCoordinatorConfig, topics: Topics) -> None:
     """Raises GroupError if a classic group with members may not become a consumer group."""
     if not config.consumer_group_migration_policy.is_upgrade_enabled:
         raise _refused(group, "online upgrade is disabled")
@@ -45,6 +45,10 @@ def check_upgrade(group: ClassicGroup, config: GroupCoordinatorConfig) -> None:
         raise _refused(group, "the group does not use the consumer embedded protocol")
     if len(group.members) > config.consumer_group_max_size:
         raise _refused(group, "the group size exceeds the consumer group maximum size")
+    # Nobody could be told partitions of these, and whoever reads them now would stop without an error.
+    without_id = [name for name in sorted(topics_of(group).intersection(topics.names())) if topics.topic(name) is None]
+    if without_id:
+        raise _refused(group, f"topic {without_id[0]} has no id, or cannot be read now")
 
 
 def upgraded(group: ClassicGroup, topics: Topics) -> Changes:

@@ -86,7 +86,7 @@ class Heartbeats:
             return Changes.of_new(group_id)
         if classic.state is EMPTY:
             return Changes.of_new(group_id, [group_metadata_tombstone(group_id)])
-        check_upgrade(classic, self.of.config)
+        check_upgrade(classic, self.of.config, self.of.topics)
         return upgraded(classic, self.of.topics)
 
     def _member(self, changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupMember:

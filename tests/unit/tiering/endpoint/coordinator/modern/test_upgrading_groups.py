@@ -129,6 +129,13 @@ def test_a_group_with_an_assignor_that_keeps_data_of_its_own_stays_what_it_is() 
     refused(group, f"{why}re-attempting the upgrade")
 
 
+def test_a_group_that_reads_a_topic_without_an_id_stays_what_it_is() -> None:
+    group = MixedMembers({"orders": 6, "old": 2})
+    group.topics.without_id.add("old")
+    group.shared({0, 1, 2}, protocols={"range": subscription("orders", "old")})
+    refused(group, "topic old has no id, or cannot be read now")
+
+
 def test_what_cannot_be_kept_does_not_happen() -> None:
     group = MixedMembers()
     one, two = group.shared({0, 1, 2}, {3, 4, 5})
