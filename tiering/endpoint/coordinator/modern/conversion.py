@@ -29,9 +29,12 @@ _NOT_ASSIGNED_HERE: Final = 0
 
 
 def topics_of(group: ClassicGroup) -> frozenset[str]:
-    """The names of all topics that the members of a classic group subscribe or have; none if that cannot be told."""
+    """The names of all topics that the members of a classic group subscribe or have; none if that cannot be told.
+
+    For any thread, also while another one changes the members.
+    """
     try:
-        found = (read_assignment(one.assignment).assigned_partitions for one in group.members.values() if one.assignment)
+        found = (read_assignment(one.assignment).assigned_partitions for one in tuple(group.members.values()) if one.assignment)
         return (group.topics or frozenset()) | {one.topic for of in found for one in of}
     except Corrupt:
         return frozenset()

@@ -1,5 +1,7 @@
 """A classic group with members that becomes a consumer group, since a consumer of KIP-848 joins it."""
 
+import sys
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -8,8 +10,10 @@ from group_members import subscription as old_subscription
 from mixed_members import REJOIN, MixedMembers, assignment, subscription
 from offsets_kept import MemoryLog
 
+from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member
 from tiering.endpoint.coordinator.config import ConsumerGroupMigrationPolicy
 from tiering.endpoint.coordinator.consumer_group_messages import ClassicMemberMetadata, ClassicProtocol
+from tiering.endpoint.coordinator.modern.conversion import topics_of
 from tiering.endpoint.coordinator.records import read_key, read_value
 from tiering.endpoint.protocol.errors import ErrorCode
 
@@ -173,3 +177,28 @@ def test_a_subscription_of_version_0_is_understood() -> None:
     new = group.joined("new")
     one.version = 0
     assert [len(has["orders"]) for has in group.goes_on(one, new)] == [3, 3]
+
+
+def test_members_come_and_go_while_another_thread_looks_for_their_topics() -> None:
+    group, interval = ClassicGroup("readers", 0), sys.getswitchinterval()
+
+    def comes(number: int) -> None:
+        told = (f"{number}", None, "client", "192.0.2.1", 1, 1, (), assignment(orders={0}))
+        group.add(Member(*told), "consumer")
+
+    def come_and_go() -> None:
+        for number in range(20, 3_000):
+            comes(number)
+            group.remove(f"{number - 20}")
+
+    for number in range(20):
+        comes(number)
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = Thread(target=come_and_go)
+        thread.start()
+        while thread.is_alive():
+            assert topics_of(group) == {"orders"}
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
