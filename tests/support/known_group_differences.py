@@ -2,6 +2,7 @@
 
 from compared_answers import Compared, Difference
 from known_difference import KnownDifference
+from mixed_members import subscription
 
 from local_log.errors import Corrupt
 from tiering.endpoint.coordinator.consumer_protocol import read_assignment
@@ -17,6 +18,7 @@ from tiering.endpoint.protocol.messages.leave_group import LeaveGroupRequest
 from tiering.endpoint.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 _RANGE, _STICKY = JoinGroupRequestProtocol("range"), JoinGroupRequestProtocol("sticky")
+_SUBSCRIBED = (JoinGroupRequestProtocol("range", subscription("many.with-dots")),)
 
 
 def _named_twice(of: Compared, found: Difference) -> bool:
@@ -70,8 +72,18 @@ def _becomes_static(of: Compared, found: Difference) -> bool:
     return has_other and found.path.startswith(("assignment", "member_epoch"))
 
 
-def _join(protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "") -> JoinGroupRequest:
-    return JoinGroupRequest("@group", 30_000, 60_000, member_id, None, "consumer", protocols)
+def _upgrades_in_its_place(of: Compared, found: Difference) -> bool:
+    said = of.request
+    if of.api is not CONSUMER_GROUP_HEARTBEAT or said.instance_id is None or said.member_epoch != 0:
+        return False
+    was_classic = any(isinstance(one, JoinGroupRequest) and one.group_instance_id == said.instance_id for one in of.before)
+    return was_classic and found.path.startswith(("assignment", "member_epoch"))
+
+
+def _join(
+    protocols: tuple[JoinGroupRequestProtocol, ...], member_id: str = "", instance_id: str | None = None
+) -> JoinGroupRequest:
+    return JoinGroupRequest("@group", 30_000, 60_000, member_id, instance_id, "consumer", protocols)
 
 
 def _sync(member_id: str, assignment: bytes) -> SyncGroupRequest:
@@ -138,5 +150,14 @@ GROUP_DIFFERENCES = (
         "It gets its partitions of the group's epoch. A broker gives it none before the next one, if it was not in this one.",
         _becomes_static,
         tuple((CONSUMER_GROUP_HEARTBEAT, 1, _heard(*who)) for who in (("m0", None), ("m1", None), ("m0", "i0"))),
+    ),
+    KnownDifference(
+        "ConsumerGroupHeartbeat: a static member that takes its own place, and upgrades a group in which partitions are nobody's",
+        "Another epoch begins, in which all are assigned. A broker begins none, and nobody reads these.",
+        _upgrades_in_its_place,
+        (
+            (JOIN_GROUP, 9, _join(_SUBSCRIBED, "", "i0")),
+            (CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", "i0")),
+        ),
     ),
 )

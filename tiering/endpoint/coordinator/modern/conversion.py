@@ -4,7 +4,7 @@ Members stay what they are: those of the classic protocol, which share partition
 rebalance.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from local_log.errors import Corrupt
@@ -26,6 +26,8 @@ from tiering.endpoint.protocol.messages.join_group import JoinGroupRequestProtoc
 
 _NOT_ASSIGNED_HERE: Final = 0
 """When the target assignment was made that a leader has made: nobody waits until another one may be."""
+_NO_TOPICS: Final = 0
+"""The hash of no topics. Another one is found if there are topics, and an epoch begins."""
 
 
 def topics_of(group: ClassicGroup) -> frozenset[str]:
@@ -63,7 +65,9 @@ def upgraded(group: ClassicGroup, topics: Topics) -> Changes:
     changes = Changes.of_new(group.group_id, [group_metadata_tombstone(group.group_id)])
     for member, _ in members:
         changes.tell(member)
-    changes.epoch(group.generation, metadata_hash(changes.group.subscribed, topics))
+    # A static member in its own place subscribes nothing else, and would begin no epoch in which the rest is assigned.
+    has_all = group.state is STABLE and _has_all(members, changes.group.subscribed, topics)
+    changes.epoch(group.generation, metadata_hash(changes.group.subscribed, topics) if has_all else _NO_TOPICS)
     for member, partitions in members:
         changes.target(member.member_id, partitions)
     changes.target_epoch(group.generation, _NOT_ASSIGNED_HERE)
@@ -101,6 +105,13 @@ def _assigned(group: ClassicGroup, member: Member, topics: Topics) -> Partitions
             "re-attempting the upgrade",
         )
     return by_topic_id(found.assigned_partitions, topics)
+
+
+def _has_all(members: Iterable[tuple[ConsumerGroupMember, Partitions]], names: Iterable[str], topics: Topics) -> bool:
+    """Whether each partition of these topics is assigned to a member."""
+    assigned = {(topic_id, number) for _, of in members for topic_id, numbers in of.items() for number in numbers}
+    found = [topic for name in names if (topic := topics.topic(name)) is not None]
+    return all((topic.topic_id, number) in assigned for topic in found for number in range(topic.partitions))
 
 
 def _refused(group: ClassicGroup, why: str) -> GroupError:

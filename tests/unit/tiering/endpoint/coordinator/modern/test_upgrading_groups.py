@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from consumer_members import id_of
 from group_members import subscription as old_subscription
-from mixed_members import REJOIN, MixedMembers, assignment, subscription
+from mixed_members import REJOIN, ClassicConsumer, MixedMembers, assignment, subscription
 from offsets_kept import MemoryLog
 
 from tiering.endpoint.coordinator.classic_group import ClassicGroup, Member
@@ -159,6 +159,30 @@ def test_a_static_member_that_comes_back_with_the_other_protocol_takes_its_own_p
     last = group.joined("last", instance_id="a")
     assert (last.code, last.has) == (0, {"orders": frozenset({0, 1, 2})})
     assert [member.classic for member in group.group.members.values()] == [None, None]
+
+
+def test_partitions_of_who_has_left_are_assigned_if_a_static_member_changes_its_protocol_before_others_have_joined() -> None:
+    group = MixedMembers()
+    _, two, _ = group.shared({0, 1}, {2, 3}, {4, 5}, instances=("a", "b", "c"))
+    assert group.leave(("", "c")) == [0]
+    new = group.joined("new", instance_id="a")
+    assert [len(has["orders"]) for has in group.goes_on(new, two)] == [3, 3]
+
+
+def test_partitions_are_assigned_if_a_static_member_changes_its_protocol_before_the_leader_has_assigned() -> None:
+    group = MixedMembers()
+    _, told = group.rebalanced(2, instances=("a", "b"), protocols={"range": subscription("orders")})
+    two = ClassicConsumer(told.member_id, instance_id="b", generation=told.generation_id)
+    new = group.joined("new", instance_id="a")
+    assert [len(has["orders"]) for has in group.goes_on(new, two)] == [3, 3]
+
+
+def test_partitions_that_a_topic_has_got_since_are_assigned_when_a_static_member_changes_its_protocol() -> None:
+    group = MixedMembers()
+    (one,) = group.shared({0, 1, 2, 3, 4, 5}, instances=("a",))
+    group.topics.made["orders"] = 8
+    assert group.joined("new", instance_id="a").has == {"orders": frozenset(range(8))}
+    assert group.beats(one) == ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_classic_member_that_asks_with_its_own_id_changes_its_protocol() -> None:
