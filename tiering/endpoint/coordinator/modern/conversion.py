@@ -5,6 +5,7 @@ rebalance.
 """
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
 from local_log.errors import Corrupt
@@ -120,7 +121,10 @@ def _refused(group: ClassicGroup, why: str) -> GroupError:
 
 
 def downgraded(group: ConsumerGroup, gone: Collection[str], generation: int, topics: Topics, now_ms: int) -> ClassicGroup:
-    """A classic group of those members that have not gone, which are all of the classic protocol. Raises GroupError."""
+    """A classic group of those members that have not gone, which are all of the classic protocol.
+
+    One whose subscription cannot be read has no assignment. It does not keep the group as it is, or others could not leave that.
+    """
     found = ClassicGroup(group.group_id, now_ms, STABLE, generation=generation)
     for member_id, member in group.members.items():
         if member_id not in gone:
@@ -128,12 +132,9 @@ def downgraded(group: ConsumerGroup, gone: Collection[str], generation: int, top
     found.protocol = found.select_protocol()
     found.topics = found.subscribed()
     for one in found.members.values():
-        try:
+        with suppress(Corrupt):
             target = group.targets.get(one.member_id, NO_PARTITION)
             one.assignment = assignment(target, one.metadata(found.protocol), topics)
-        except Corrupt as e:
-            told = f"Cannot downgrade the classic group {group.group_id}: {e}."
-            raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, told) from e
     return found
 
 

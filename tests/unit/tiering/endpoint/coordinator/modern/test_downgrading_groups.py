@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from consumer_members import Consumer
 from mixed_members import REBALANCE_MS as CLASSIC_MS
-from mixed_members import REJOIN, ClassicConsumer, MixedMembers, assigned
+from mixed_members import REJOIN, ClassicConsumer, MixedMembers, assigned, subscription
 from mixed_members import SESSION_MS as CLASSIC_SESSION_MS
 
 from tiering.endpoint.coordinator.config import ConsumerGroupMigrationPolicy
@@ -183,3 +183,14 @@ def test_a_regular_expression_goes_with_the_member_that_had_it() -> None:
     assert group.group_type() == "classic PreparingRebalance", "it subscribes by name now"
     group.started()
     assert group.group_type() == "classic PreparingRebalance"
+
+
+def test_a_member_leaves_though_a_classic_one_has_said_nothing_that_can_be_read_for_their_common_protocol() -> None:
+    group, new, old = mixed()
+    odd = {"other": subscription("orders"), "range": b""}
+    told = group.join("mine", odd).result(0)
+    assert told.error_code == 0
+    assert group.gone(new).error_code == 0
+    assert group.group_type() == "classic PreparingRebalance"
+    given = {one.member_id: one.member_assignment for one in group.described().members}
+    assert (given["mine"], len(assigned(given[old.member_id])["orders"])) == (b"", 2)
