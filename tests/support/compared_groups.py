@@ -123,7 +123,8 @@ class ComparedGroups:
                 self._ask_us(number, (api, version, ours.asked(request, group)), ours)
                 self._ask_broker(number, (api, version, theirs.asked(request, group)), theirs)
                 self._receive(theirs, set(ours.answers), settle_s if number in ours.waiting else 0)
-                found = [*_answers(group, steps[: number + 1], theirs, ours)] or self._states(group, theirs, ours)
+                lived = steps[: number + 1]
+                found = [*_answers(group, lived, theirs, ours)] or self._states(group, lived, theirs, ours)
                 if found:
                     return found
             return []
@@ -161,14 +162,14 @@ class ComparedGroups:
                 life.answered(at, None if data is None else response_of(api, version, data))
                 self._free.append(wire)
 
-    def _states(self, group: str, theirs: Life, ours: Life) -> Found:
+    def _states(self, group: str, steps: Sequence[Step], theirs: Life, ours: Life) -> Found:
         """What differs between the groups as they are described; a broker may take its time."""
         asked = DescribeGroupsRequest((group,))
         described = ours.named(self.endpoint.ask(DESCRIBE_GROUPS, _DESCRIBED, asked))
         wire, deadline = self._free.pop() if self._free else Wire(self.address), time.monotonic() + 1
         while True:
             told = theirs.named(wire.ask(DESCRIBE_GROUPS, _DESCRIBED, asked))
-            compared = Compared(DESCRIBE_GROUPS, _DESCRIBED, asked, told, described)
+            compared = Compared(DESCRIBE_GROUPS, _DESCRIBED, asked, told, described, before=tuple(one for _, _, one in steps))
             found = [(compared, one) for one in differences(told, described) if not one.path.endswith("[order]")]
             if not found or time.monotonic() > deadline:
                 self._free.append(wire)

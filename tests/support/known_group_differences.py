@@ -8,6 +8,7 @@ from local_log.errors import Corrupt
 from tiering.endpoint.coordinator.consumer_protocol import read_assignment
 from tiering.endpoint.protocol.api_keys import (
     CONSUMER_GROUP_HEARTBEAT,
+    DESCRIBE_GROUPS,
     JOIN_GROUP,
     SYNC_GROUP,
 )
@@ -55,6 +56,16 @@ def _is_odd(assignment: bytes) -> bool:
         return bool(assignment and read_assignment(assignment).user_data)
     except Corrupt:
         return True
+
+
+def _downgrades_in_its_place(of: Compared, found: Difference) -> bool:
+    last = of.before[-1] if of.before else None
+    if of.api is not DESCRIBE_GROUPS or not isinstance(last, JoinGroupRequest) or last.group_instance_id is None:
+        return False
+    before = (one for one in of.before if isinstance(one, ConsumerGroupHeartbeatRequest))
+    was_new = any(one.instance_id == last.group_instance_id for one in before)
+    states = tuple(one.groups[0].group_state for one in (of.theirs, of.ours))
+    return was_new and states == ("Stable", "PreparingRebalance")
 
 
 def _forgets_epoch(of: Compared, found: Difference) -> bool:
@@ -132,6 +143,16 @@ GROUP_DIFFERENCES = (
             (SYNC_GROUP, 5, _sync("@0", b"?")),
             *((JOIN_GROUP, 9, _join((_RANGE,), member_id)) for member_id in ("", "@0")),
             *((CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),) * 2,
+        ),
+    ),
+    KnownDifference(
+        "JoinGroup: a static member that takes its own place, and downgrades a group in which others wait for partitions",
+        "A rebalance begins. A broker's group is stable at once, and those that wait do not get the partitions.",
+        _downgrades_in_its_place,
+        (
+            (CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", "i0")),
+            (JOIN_GROUP, 9, _join(_SUBSCRIBED, "c0")),
+            (JOIN_GROUP, 9, _join(_SUBSCRIBED, "", "i0")),
         ),
     ),
     KnownDifference(

@@ -22,7 +22,7 @@ from tiering.endpoint.coordinator.modern.classic_protocol import (
     subscription_of,
     supports,
 )
-from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup
+from tiering.endpoint.coordinator.modern.consumer_group import ConsumerGroup, ConsumerGroupState
 from tiering.endpoint.coordinator.modern.consumer_groups import ConsumerGroups
 from tiering.endpoint.coordinator.modern.member import ConsumerGroupMember, MemberState
 from tiering.endpoint.coordinator.modern.reconciliation import Owned
@@ -69,11 +69,16 @@ class ClassicMembers:
     def _downgrade(
         self, changes: Changes, before: ConsumerGroupMember, after: ConsumerGroupMember, has: Owned, epoch: int
     ) -> ConsumerGroupMember:
-        """The group becomes a classic one: a rebalance follows if partitions are to be assigned anew, or the member goes on."""
+        """The group becomes a classic one: the member goes on, or a rebalance follows.
+
+        That is if partitions are to be assigned anew, or if members do not have yet what they are to have: a classic group tells
+        nobody that partitions have been given up.
+        """
         self.of.subscribe(changes, before, after)
         is_stale = changes.group.assignment_epoch < changes.group.epoch
         reached = after if is_stale else self.of.reconcile(changes, after, has, has_changed=False)
-        self.of.downgrade(changes, (), epoch, begins_rebalance=is_stale)
+        is_stable = changes.group.state is ConsumerGroupState.STABLE
+        self.of.downgrade(changes, (), epoch, begins_rebalance=not is_stable)
         return reached
 
     def _member(self, changes: Changes, request: JoinGroupRequest, member_id: str) -> ConsumerGroupMember:

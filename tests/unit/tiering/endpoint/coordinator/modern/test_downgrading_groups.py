@@ -103,6 +103,19 @@ def test_a_static_member_that_comes_back_with_another_subscription_causes_a_reba
     assert waiting.result(0).error_code == 0
 
 
+def test_a_static_member_that_comes_back_before_others_have_their_partitions_causes_a_rebalance() -> None:
+    group, _, old = mixed(instance="a")
+    waiting = group.came()
+    assert waiting.has == {}, "the others have all of them still"
+    again = group.came(instance_id="a")
+    assert again.code == REJOIN
+    assert group.group_type() == "classic PreparingRebalance"
+    assert [group.beats(one) for one in (waiting, again)] == [REJOIN, REJOIN]
+    assert group.beats(old) == ErrorCode.ILLEGAL_GENERATION, "it has not come to the group's last epoch"
+    group.started()
+    assert group.group_type() == "classic PreparingRebalance"
+
+
 @pytest.mark.parametrize("policy", [ConsumerGroupMigrationPolicy.DISABLED, ConsumerGroupMigrationPolicy.UPGRADE])
 def test_a_policy_may_forbid_it(policy: ConsumerGroupMigrationPolicy) -> None:
     group, new, old = mixed(consumer_group_migration_policy=policy)
