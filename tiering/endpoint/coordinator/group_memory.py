@@ -83,13 +83,15 @@ def join_size(request: JoinGroupRequest, client_id: str, known: Member | None) -
 
 
 def classic_join_size(request: JoinGroupRequest, client_id: str, group: ConsumerGroup, topics: Topics) -> int:
-    """Bytes that a join of a classic member adds to a consumer group, which knows its partitions twice, as with heartbeats."""
+    """Bytes that the join of a classic member adds to a consumer group, which has its topics and partitions, as by heartbeats."""
     known = group.members.get(request.member_id)
-    if known is not None and known.classic is not None:
-        return protocols_size(request.protocols) - protocols_size(known.classic.supported_protocols)
-    found = (topics.topic(name) for name in subscribed_by(request) if not group.is_subscribed(name))
+    new = subscribed_by(request) - (frozenset() if known is None else known.names)
+    found = (topics.topic(name) for name in new if not group.is_subscribed(name))
     partitions = sum(topic.partitions for topic in found if topic is not None)
-    return join_size(request, client_id, None) + 2 * PARTITION_BYTES * partitions
+    of_topics = TEXT_BYTES * len(new) + texts_size(*new) + 2 * PARTITION_BYTES * partitions
+    if known is not None and known.classic is not None:
+        return of_topics + protocols_size(request.protocols) - protocols_size(known.classic.supported_protocols)
+    return of_topics + join_size(request, client_id, None)
 
 
 def sync_size(request: SyncGroupRequest) -> int:

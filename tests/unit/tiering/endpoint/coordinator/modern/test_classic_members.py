@@ -56,6 +56,16 @@ def test_a_full_group_takes_no_classic_member() -> None:
     assert group.join("new").result(0).error_code == 0, "who is a member may go on with the other protocol"
 
 
+def test_the_topics_that_a_classic_member_names_count_as_memory() -> None:
+    group = MixedMembers(groups_bytes_max=200_000)
+    new, old = group.joined("new"), group.came()
+    many = {"range": subscription(*map(str, range(3_000)))}
+    for member_id in ("mine", old.member_id):
+        assert group.join(member_id, many).result(0).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert group.join(old.member_id, old.offers).result(0).error_code == 0
+    assert set(group.group.members) == {new.member_id, old.member_id}
+
+
 def test_all_classic_members_support_one_protocol() -> None:
     group, _, _ = mixed()
     for protocols, kind in (({"sticky": subscription("orders")}, "consumer"), ({}, "consumer"), ({"range": b""}, "connect")):
