@@ -112,9 +112,10 @@ class BrokerServer:
         return host, port
 
     def stop(self) -> None:
-        """Begins to stop it, from any thread, also before it serves."""
+        """Begins to stop it, from any thread, also before it serves, and after: a signal may come while the rest is closed."""
         for loop in self._loops:
-            loop.call_soon_threadsafe(self.server.stop)
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(self.server.stop)
         if not self._loops:
             self.server.stop()
 

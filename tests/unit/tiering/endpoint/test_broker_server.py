@@ -1,6 +1,7 @@
 """What an endpoint leaves behind: when it ends before it has begun to serve, and when a store does not answer at its end."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from made_archive import made
 from local_log.errors import Invalid, Unreadable
 from remote.keys import BROKERS
 from tiering.cli import main
+from tiering.command.stop_signals import stopped_by_signals
 from tiering.endpoint.broker_server import BrokerServer, BrokerServerConfig, broker_server
 from tiering.endpoint.protocol.api_keys import METADATA
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
@@ -73,6 +75,16 @@ def test_a_broker_whose_address_is_taken_registers_nowhere(tmp_path: Path) -> No
         with pytest.raises(Invalid, match=f"cannot listen on 127.0.0.1:{port}"), broker_server(config(tmp_path, port), print):
             pass
     assert registrations(tmp_path) == []
+
+
+def test_a_signal_that_comes_when_it_has_ended_by_itself_breaks_off_nothing_that_is_closed(tmp_path: Path) -> None:
+    closed = list[str]()
+    with broker_server(config(tmp_path), print) as server, stopped_by_signals(server.stop):
+        server.stop()
+        server.serve()
+        os.kill(os.getpid(), signal.SIGTERM)
+        closed.append("what comes after it")
+    assert (closed, registrations(tmp_path)) == (["what comes after it"], [])
 
 
 def test_who_is_closed_and_who_is_denied_hide_no_other_message(tmp_path: Path) -> None:
