@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -30,7 +30,8 @@ def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
         if seen == 1:
             stop()
         elif seen == 2:  # not each time: whoever sends many may not read what is said
-            os.write(sys.stderr.fileno(), _ENDS.encode())  # a handler may come while the stream itself is written
+            with suppress(OSError, AttributeError):  # nobody reads it any more, or there is no standard error
+                os.write(sys.stderr.fileno(), _ENDS.encode())  # a handler may come while the stream itself is written
 
     before = {number: signal.signal(number, come) for number in NUMBERS}
     try:

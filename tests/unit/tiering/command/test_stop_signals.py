@@ -26,6 +26,19 @@ def test_the_first_signal_ends_it_and_a_later_one_says_that_it_ends(
     assert [signal.getsignal(one) for one in NUMBERS] == before
 
 
+def test_a_later_signal_does_no_harm_where_nobody_reads_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as of `2>&1 | tee log`, which ends at the first Ctrl-C
+    stopped = list[bool]()
+    with os.fdopen(writing, "w") as broken:
+        for stream in (broken, None):
+            monkeypatch.setattr(sys, "stderr", stream)
+            with stopped_by_signals(lambda: stopped.append(True)):
+                for number in NUMBERS:
+                    os.kill(os.getpid(), number)
+    assert stopped == [True, True]
+
+
 @pytest.mark.slow
 def test_a_second_signal_does_not_keep_an_own_log_directory_from_being_closed_well(tmp_path: Path) -> None:
     quick.starts_a_server()
