@@ -54,7 +54,7 @@ class EndpointOverview:
             "memory_bytes_max": self.config.queued_bytes_max,
             "is_written": context.local_tier is not None,
             "clients": _clients(self.clients),
-            "groups": _groups(context, now_ms),
+            "groups": _groups(context),
             "transactions": _transactions(open_transactions(context, now_ms)),
             "topics": _topics(context),
         }
@@ -71,12 +71,12 @@ def _clients(clients: Iterable[ConnectedClient]) -> dict[str, Any]:
     return _table(("client_id", "address", "principal", "connections"), rows)
 
 
-def _groups(context: Context, now_ms: int) -> dict[str, Any]:
+def _groups(context: Context) -> dict[str, Any]:
     """Groups, the largest lag first. `unknown` counts partitions whose end is not known, `worst` is that with the largest lag."""
     columns = (
         "group", "type", "state", "members", "lag", "partitions", "unknown", "worst", "worst_lag", "committed_ms",
     )  # fmt: skip
-    ends = _Ends(context, now_ms)
+    ends = _Ends(context)
     rows = [_group(one, ends) for one in context.groups.groups_with_offsets()]
     return _table(columns, sorted(rows, key=lambda row: (-row[4], row[0])))
 
@@ -104,8 +104,8 @@ def _group(group: GroupOffsets, ends: "_Ends") -> tuple[Any, ...]:
 class _Ends:
     """Where logs end, as they were last seen: a store that hangs must not hold up the page."""
 
-    def __init__(self, context: Context, now_ms: int) -> None:
-        self._logs, self._now_ms = context.logs, now_ms
+    def __init__(self, context: Context) -> None:
+        self._logs, self._now_ms = context.logs, context.clock.hi_res_clock_ms()
         self._partitions: dict[str, Any] = {}
         self._ends: dict[Partition, int | None] = {}
         self._looked = 0
