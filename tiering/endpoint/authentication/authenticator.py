@@ -13,7 +13,7 @@ from enum import Enum, auto
 from struct import Struct
 from typing import Any, Final
 
-from remote.clock import Clock
+from remote.clock import Time
 from tiering.endpoint.apis.api_versions import api_versions, unknown_api_versions
 from tiering.endpoint.authentication.sasl_server import SaslFailed, SaslServer
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, READING_APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
@@ -57,13 +57,14 @@ class SaslAuthenticator:
     """Of one connection, whose requests it is given one after the other."""
 
     config: SaslConfig
-    clock: Clock
+    clock: Time
     apis: Mapping[int, Api] = field(default_factory=lambda: READING_APIS)
     """Those that are offered."""
     principal: KafkaPrincipal | None = None
     """Who the client is, None before it has proved it. It never changes."""
     _state: _State = _State.HANDSHAKE_OR_VERSIONS
     _expires_ms: int | None = None
+    """When the session ends, by the clock that nobody sets, as in Kafka."""
     _began_ms: int = 0
     _mechanism: str = ""
     _asked_mechanism: str = ""
@@ -81,7 +82,7 @@ class SaslAuthenticator:
             return True
         if self._expires_ms is None:
             return False
-        now_ms = self.clock.now_ms()
+        now_ms = self.clock.hi_res_clock_ms()
         if frame[:2] == _KEY.pack(SASL_HANDSHAKE.key) and now_ms - self._began_ms >= REAUTHENTICATION_MS_MIN:
             self._began_ms, self._state = now_ms, _State.HANDSHAKE
             return True
@@ -156,7 +157,7 @@ class SaslAuthenticator:
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._asked_mechanism}"
 
     def _lifetime_ms(self, expires_ms: int) -> int:
-        return max(0, expires_ms - self.clock.now_ms())
+        return max(0, expires_ms - self.clock.hi_res_clock_ms())
 
     def _evaluate(self, token: bytes) -> bytes:
         server = self._server
@@ -174,9 +175,9 @@ class SaslAuthenticator:
             raise SaslFailed(
                 f"Cannot change principals during re-authentication from {self.principal}: {principal}", is_told=True
             )
-        limits = [] if credential_expires_ms is None else [credential_expires_ms]
+        lifetimes_ms = [] if credential_expires_ms is None else [max(0, credential_expires_ms - self.clock.now_ms())]
         if self.config.max_reauth_ms > 0:
-            limits.append(self.clock.now_ms() + self.config.max_reauth_ms)
+            lifetimes_ms.append(self.config.max_reauth_ms)
         self.principal, self._mechanism = principal, self._asked_mechanism
-        self._expires_ms = min(limits, default=None)
+        self._expires_ms = self.clock.hi_res_clock_ms() + min(lifetimes_ms) if lifetimes_ms else None
         self._state, self._server = _State.COMPLETE, None

@@ -189,6 +189,19 @@ def test_a_session_ends_with_its_credentials(users: UserFile) -> None:
     assert one.token(f"alice {one.clock.now + 9_000}".encode()).session_lifetime_ms == 9_000
 
 
+@pytest.mark.parametrize("set_by_ms", [-3_600_000, 3_600_000])
+def test_a_session_ends_no_earlier_and_no_later_when_the_wall_clock_is_set(users: UserFile, set_by_ms: int) -> None:
+    one = Connection(users)
+    one.handshake("TOKEN")
+    one.token(f"alice {one.clock.now + 9_000}".encode())
+    one.clock.set_by_ms = set_by_ms
+    one.clock.now += 9_000
+    assert one.send(METADATA, 9, MetadataRequest(topics=None)) is None
+    one.clock.now += 1
+    with pytest.raises(SaslFailed, match="session expired"):
+        one.send(METADATA, 9, MetadataRequest(topics=None))
+
+
 def test_nobody_becomes_another_user_or_takes_another_mechanism_by_authenticating_anew(users: UserFile) -> None:
     one = Connection(users, max_reauth_ms=60_000)
     one.plain("alice", "in wonderland")
