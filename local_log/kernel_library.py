@@ -101,7 +101,7 @@ def _check(file: str, body: bytes) -> None:
 
 def _from_memory(full_name: str, body: bytes) -> ModuleType:
     """The descriptor stays open: for the system a library is the one that it has loaded by this name before."""
-    descriptor = os.memfd_create(full_name)
+    descriptor = _descriptor(full_name)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(body)
     path = f"/proc/self/fd/{descriptor}"
@@ -111,6 +111,17 @@ def _from_memory(full_name: str, body: bytes) -> ModuleType:
     assert spec.loader is not None
     spec.loader.exec_module(found)
     return found
+
+
+def _descriptor(name: str) -> int:
+    """Of a file without a place in a folder."""
+    try:
+        return os.memfd_create(name)
+    except (AttributeError, OSError):  # a Python that was built for older systems, as those of conda; a sandbox that refuses it
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
 
 
 def _read(package: str, file: str) -> bytes:

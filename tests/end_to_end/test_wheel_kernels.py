@@ -81,14 +81,16 @@ def test_a_library_that_was_cut_is_told_of_and_does_not_end_the_process(tmp_path
     assert cut.stderr.endswith(".abi3.so is damaged: install kafka-tiering again\n")
 
 
-def test_code_that_is_shipped_as_a_zip_brings_its_kernels(tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", ["", "del os.memfd_create; "], ids=["this Python", "a Python for older systems"])
+def test_code_that_is_shipped_as_a_zip_brings_its_kernels(python: str, tmp_path: Path) -> None:
     shipped = tmp_path / "kafka_tiering.zip"
     with zipfile.ZipFile(shipped, "w") as packed:
         for folder, pattern in ((ROOT, "local_log/**/*.py"), (libraries(ROOT), "local_log/**/*.so")):
             for file in folder.glob(pattern):
                 packed.write(file, file.relative_to(folder))
     asked = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); from local_log.formats.record_batch import columns; columns.warm_up(); "
+        f"import os, sys; {python}sys.path.insert(0, sys.argv[1]); "
+        "from local_log.formats.record_batch import columns; columns.warm_up(); "
         "child = os.fork() or os._exit(columns.warm_up() or 0); "
         "print(os.waitpid(child, 0)[1], columns.__file__, 'numba' in sys.modules)"
     )
