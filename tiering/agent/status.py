@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from local_log.errors import LogError, NoSuchFile, TopicDeleted, Unavailable
@@ -21,7 +22,7 @@ from tiering.config.config import Config
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.copy_lag import NO_LAG, waiting_segments
 from tiering.lag.local_log import scan_log
-from tiering.offload.due import plan
+from tiering.offload.due import OffloadPlan, plan
 
 NO_AGENT: Final = "no agent"
 SILENT: Final = "does not answer"
@@ -104,7 +105,7 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     """What the archive says of each, as far as it answers, and what it does not answer with."""
     views: list[PartitionView | None] = [view for _, view in found]
     waiting = {at for at, view in enumerate(views) if view is not None and view.error is None}
-    sources = {one.path: one.id() for one in places.log_dirs}
+    sources = {one.path: cache(one.id) for one in places.log_dirs}
 
     def asked(at: int) -> tuple[int, PartitionView | None]:
         log, view = found[at]
@@ -125,17 +126,15 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     return views, problem
 
 
-def _planned(log: LogReader, view: PartitionView, store: ObjectStore, source: str, now_ms: int) -> PartitionView | None:
-    """A partition by what its archive says, too; None for one that its broker has just deleted.
-
-    A loss that no manifest has recorded yet is its error: the next offload will record it.
-    """
+def _planned(
+    log: LogReader, view: PartitionView, store: ObjectStore, source: Callable[[], str], now_ms: int
+) -> PartitionView | None:
+    """A partition by what its archive says, too; None for one that its broker has just deleted."""
     try:
         due = plan(log, store)
         archived = Archived.of(due.manifest) if due.manifest.version else None
         seen = scan_log(log, archived or NOTHING)
-        lost = next((one.reason for one in due.losses(source, now_ms)), "")
-        error = ErrorRecord("Missing", f"{log.partition}: {lost}", now_ms) if lost else None
+        error = _loss(due, source, now_ms)
         planned = replace(view, archived=archived, waits=waiting_segments(due), seen_ms=now_ms, error=error)
         return planned.on_disk(seen, view.retention)
     except NoSuchFile:
@@ -144,6 +143,16 @@ def _planned(log: LogReader, view: PartitionView, store: ObjectStore, source: st
         return replace(view, is_left_alone=True, lag=NO_LAG, error=ErrorRecord.of(e, now_ms))
     except LogError as e:
         return replace(view, error=ErrorRecord.of(e, now_ms))
+
+
+def _loss(due: OffloadPlan, source: Callable[[], str], now_ms: int) -> ErrorRecord | None:
+    """A loss that no manifest has recorded yet, which the next offload will. `source` is the id of the log directory: an offload
+    needs it, too, so what is wrong with it is told here."""
+    try:
+        lost = next((one.reason for one in due.losses(source(), now_ms)), "")
+    except LogError as e:
+        return ErrorRecord.of(e, now_ms)
+    return ErrorRecord("Missing", f"{due.log.partition}: {lost}", now_ms) if lost else None
 
 
 def rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -91,6 +91,14 @@ def test_a_partition_that_cannot_be_read_is_told_with_its_error_and_the_exit_cod
     assert row_of(answer, "g-epochs-0")["error_ms"] is None
 
 
+def test_a_log_directory_whose_id_is_damaged_is_told_with_its_partitions(run: Run, logs: Path, tmp_path: Path) -> None:
+    (logs / "meta.properties").write_text("directory.id=cu")
+    answer = found(run, *given(logs, tmp_path), code=3)
+    assert "meta.properties at byte 15: expected a line's end" in row_of(answer, TXN)["error"]
+    assert row_of(answer, TXN)["lag_segments"] > 0, "what is known besides"
+    assert len(answer["partitions"]) == len(local_logs(logs))
+
+
 @pytest.mark.slow
 def test_offsets_that_are_lost_are_told_before_an_offload_records_them_and_after(run: Run, logs: Path, tmp_path: Path) -> None:
     offload = ("offload", "--log-dir", logs, "--archive", tmp_path / "archive")
