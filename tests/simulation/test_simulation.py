@@ -1,11 +1,14 @@
 """A slice of the simulation at each run of the tests; `make simulate` runs as many schedules as a night has time for."""
 
+import ast
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from simulated.mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -48,3 +51,15 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
     done = simulated("--seeds", "20", "--mutants", mutant)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "found by seed" in done.stdout
+
+
+def test_deliberate_faults_replace_what_is_there() -> None:
+    missing = []
+    for name, change in MUTANTS.items():
+        for node in ast.walk(ast.parse(inspect.getsource(change))):
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                    owner = change.__globals__.get(target.value.id)
+                    if owner is not None and not hasattr(owner, target.attr):
+                        missing.append(f"{name}: {ast.unparse(target)}")
+    assert missing == []
