@@ -75,6 +75,7 @@ BYTES_PER_SPLIT_MIN = 1 << 10
 PIN_HOURS = 24
 PIN_HOURS_MAX = 7 * 24
 _HOUR_MS = 3_600_000
+_PIN_FORMS = f"expected hours, 0 (no pin) to {PIN_HOURS_MAX}, or a duration such as 36h or 7d"
 
 _ISOLATION = ("read_uncommitted", "read_committed")
 
@@ -344,9 +345,12 @@ def _filled(value: str) -> str | None:
 
 def _pin_hours(value: str) -> int:
     """Hours, or a duration, which is rounded up to whole ones."""
-    number = int(value) if value.isascii() and value.isdigit() else -(-parse_duration(value) // _HOUR_MS)
+    try:
+        number = int(value) if value.isascii() and value.isdigit() else -(-parse_duration(value) // _HOUR_MS)
+    except ValueError as e:
+        raise ValueError(_PIN_FORMS) from e
     if number > PIN_HOURS_MAX:
-        raise ValueError(f"must be 0 (no pin) to {PIN_HOURS_MAX} hours; expected hours, or a duration such as 36h or 7d")
+        raise ValueError(_PIN_FORMS)
     return number
 
 

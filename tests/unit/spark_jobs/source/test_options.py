@@ -192,6 +192,12 @@ def test_a_value_that_makes_no_sense_is_refused_with_the_options_name_and_the_va
     assert f"option {name} is {value!r}" in str(refused.value)
 
 
+@pytest.mark.parametrize("value", ["-1", "soon", "169", "8d"])
+def test_a_number_alone_is_of_hours_where_a_pin_is_too_long_or_makes_no_sense(value: str) -> None:
+    with pytest.raises(OptionError, match=r"expected hours, 0 \(no pin\) to 168, or a duration such as 36h or 7d$"):
+        of(pinHours=value)
+
+
 @pytest.mark.parametrize("name", ["archive", "subscribe"])
 @pytest.mark.parametrize("value", [None, "", " ", ","])
 def test_a_needed_option_that_is_missing_is_named(name: str, value: str | None) -> None:
