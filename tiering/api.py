@@ -103,7 +103,7 @@ class Reader:
 
     def coverage(self, *topics: str, topic_id: str | None = None) -> ShownTable:
         """What there is of these topics, without any all: a row for each partition, with the schema COVERAGE. It has the methods
-        of a pyarrow.Table, which is its `table`.
+        of a pyarrow.Table, which is its `table`: give that to functions of pyarrow, such as `write_table`, and to Polars.
 
         It comes from manifests and file sizes: no segment is read. `topic_id` is for one topic, as in `read`. Raises NotFound,
         Unavailable, Invalid.
