@@ -5,6 +5,7 @@ the log file must be the same and unchanged both times: `checked_state` gives th
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -119,12 +120,12 @@ def _open_at_start(log: LogReader, segment: Segment) -> dict[int, int]:
 def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
     """Those that are open at `end` and aborted later on; `followed` are open there as the segment's batches say.
 
-    A snapshot says more than the batches: compaction may have taken all that a transaction had in the segment.
+    A snapshot may say more than the batches: compaction may have taken all that a transaction had in the segment. It may say
+    less, too: a broker that has recovered its log knows transactions from the log start offset on.
     """
-    try:
-        open_at_end: Mapping[int, int] = log.transactions_at(end)
-    except LogError:
-        open_at_end = followed
+    open_at_end = dict(followed)
+    with suppress(LogError):
+        open_at_end |= log.transactions_at(end)
     return log.aborted_later(open_at_end, end)
 
 

@@ -228,7 +228,7 @@ class Judge:
     def check_aborted(self, path: PartitionPath, batches: dict[int, bytes], told: Iterable[AbortedTxn], who: str) -> None:
         """A reader knows of these batches which were aborted."""
         log = self.watched[path].log
-        known = {txn.last_offset: txn for txn in told}
+        known = {txn.last_offset: txn for txn in sorted(told, reverse=True)}
         for offset, txn in known.items():
             if log.aborted.get(offset) != txn.producer_id:
                 raise self.violated(f"{who} is told that producer {txn.producer_id} aborted at {offset}, which it did not")
