@@ -11,8 +11,8 @@ from local_log.formats.primitives import INT64_MAX
 from remote.manifest import pages
 from spark_jobs.common.prices import table as price_table
 from tiering import cli
-from tiering.config.environment import variable_of
 from tiering.config.settings import OF_MANAGER, Settings, name_of
+from tiering.config.shared import variable_of
 from tiering.config.show import UNSET
 from tiering.config.topics import OF_ARCHIVE, OF_LOGS, SYNONYMS, defaults
 from tiering.endpoint.settings import SETTINGS

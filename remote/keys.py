@@ -11,7 +11,6 @@
 The number that counts down makes the newest manifest the first key of a listing.
 """
 
-import hashlib
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
@@ -119,7 +118,9 @@ def is_topic_id(folder: str) -> bool:
 
 def topic_id_from(seed: bytes) -> str | None:
     """A topic id derived from a seed; None if it would start with a hyphen, which Kafka avoids. Use another seed then."""
-    digest = bytearray(hashlib.sha256(seed).digest()[:16])
+    from hashlib import sha256  # takes longer to load than all else here, and shells wait for it
+
+    digest = bytearray(sha256(seed).digest()[:16])
     digest[6], digest[8] = digest[6] & 0x0F | 0x40, digest[8] & 0x3F | 0x80  # the form of a random UUID, as Kafka's ids have it
     text = urlsafe_b64encode(digest).decode().rstrip("=")
     return None if text.startswith("-") else text

@@ -9,7 +9,7 @@ from click import Context, Parameter
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from tiering.config.config import Config
+    from tiering.config.tiers import ConfiguredTiers
 
 FILE_META: Final = "tiering.config.file"
 """Where the configuration file is in click's context of a command."""
@@ -49,8 +49,7 @@ def _without_errors(complete: Complete) -> Complete:
 @_without_errors
 def archives(context: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
     """For `shell_complete` of an archive: that of the configuration, or a folder."""
-    config = _config(context)
-    url = config.settings.archive_url if config is not None else None
+    url = _configured(context).archive_url
     if url and url.startswith(incomplete):
         return [CompletionItem(url)]
     return folders(context, param, incomplete)
@@ -58,34 +57,28 @@ def archives(context: Context, param: Parameter, incomplete: str) -> list[Comple
 
 @_without_errors
 def topics(context: Context, _param: Parameter, incomplete: str) -> list[CompletionItem]:
-    """For `shell_complete` of a topic: those of the log directories and of an archive in a folder. No store is asked."""
-    config, given = _config(context), context.params
-    dirs = [given["log_dir_path"]] if given.get("log_dir_path") else list(config.settings.log_dirs) if config else []
-    url = given.get("archive_url") or (config.settings.archive_url if config else None)
-    names = {topic for folder in dirs for topic in _local(folder)} | _archived(url)
+    """For `shell_complete` of a topic: those of the log directories and of the archive."""
+    from tiering.command.topic_names import archived_topics
+
+    configured, given = _configured(context), context.params
+    dirs = [given["log_dir_path"]] if given.get("log_dir_path") else configured.log_dirs
+    url = given.get("archive_url") or configured.archive_url
+    names = {topic for folder in dirs for topic in _local(folder)} | (archived_topics(url) if url else set())
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
 def _local(log_dir: str) -> set[str]:
-    from local_log.log_dir import LogDir
+    """Those that have a partition's folder; LogDir would load what reads logs."""
+    from local_log.formats.filenames import parse_partition_dir
     from tiering.machine import local_disk
 
-    return {partition.topic for partition in LogDir(local_disk(), log_dir).partitions()}
+    return {partition.topic for name in local_disk().names(log_dir) if (partition := parse_partition_dir(name)) is not None}
 
 
-def _archived(url: str | None) -> set[str]:
-    if not url or ("://" in url and not url.startswith("file://")):
-        return set()
-    from remote import archive
-    from tiering.machine import open_store
-
-    return set(archive.topics(open_store(url)))
-
-
-def _config(context: Context) -> "Config | None":
-    from tiering.config.load import load_config
+def _configured(context: Context) -> "ConfiguredTiers":
     from tiering.config.shared import CONFIG_VARIABLE
+    from tiering.config.tiers import configured_tiers
     from tiering.machine import local_disk
 
     file: Any = context.meta.get(FILE_META) or context.params.get("config_file") or os.environ.get(CONFIG_VARIABLE)
-    return load_config(file, os.environ, local_disk(), ()) if file else None
+    return configured_tiers(file, os.environ, local_disk())

@@ -142,15 +142,19 @@ def topic_ids_option() -> Callable[[Callable[P, Any]], Callable[P, Any]]:
 
 
 def _topic_id(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if named(context, param, value) is None:
+        return None
     from remote.keys import is_topic_id
 
-    if named(context, param, value) is not None and not is_topic_id(value or ""):
+    if not is_topic_id(value or ""):
         raise click.BadParameter(f"{value!r} is not a topic id as Kafka prints it (22 characters of base64)")
     return value
 
 
 def by_topic(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """For an option of values TOPIC=ID: the ids by topic."""
+    if not values:
+        return {}
     from remote.keys import is_topic_id
 
     pairs = [value.partition("=") for value in values]

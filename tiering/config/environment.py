@@ -11,14 +11,9 @@ from typing import Final
 from tiering.config.assignment import Assignment, Parsed, Place, Problem, shown
 from tiering.config.names import KNOWN, nearest
 from tiering.config.secrets import REMEDY, names_a_secret
-from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES
+from tiering.config.shared import CONFIG_VARIABLE, KEYS_VARIABLE, VARIABLES, variable_of
 
 _OF_KUBERNETES = re.compile(r"TIERING_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
-
-
-def variable_of(name: str) -> str:
-    """The variable that holds a setting."""
-    return VARIABLES + name.upper().replace(".", "_")
 
 
 _SETTINGS: Final = {variable_of(name): name for name in KNOWN} | {KEYS_VARIABLE: "archive.keys"}

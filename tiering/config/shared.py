@@ -14,3 +14,8 @@ CHUNK_BYTES_MIN: Final = 1 << 16
 
 AGENT_TASKS: Final = ("copy", "expire", "sweep", "scrub")
 AGENT_ADDRESS: Final = "127.0.0.1:9595"
+
+
+def variable_of(name: str) -> str:
+    """The variable of the environment that holds a setting."""
+    return VARIABLES + name.upper().replace(".", "_")

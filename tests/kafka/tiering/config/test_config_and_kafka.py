@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from kafka_judge import Judge, oracle
 
 from tiering.config.assignment import BadConfig
-from tiering.config.environment import variable_of
 from tiering.config.names import NOT_HERE
 from tiering.config.properties_file import pairs
 from tiering.config.settings import NAMES
+from tiering.config.shared import variable_of
 from tiering.config.topics import OF_TOPICS, SYNONYMS, defaults
 from tiering.endpoint.settings import SETTINGS
 

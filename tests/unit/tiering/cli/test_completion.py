@@ -4,13 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tiering.cli import main
+from tiering.command.topic_names import FRESH_MS, KEPT_MS_MAX
 
 Run = Callable[..., Result]
 
@@ -81,13 +84,31 @@ def test_bash_is_left_to_complete_folders_and_files(complete: Callable[..., list
         assert "compopt" in (tmp_path / "errors").read_text(), words
 
 
-def test_commands_are_completed_before_anything_heavy_is_imported(path: str) -> None:
-    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": "tiering r", "COMP_CWORD": "1"}
+def completed_apart(path: str, words: str) -> tuple[list[str], set[str]]:
+    """What is offered for the last of some words by a process of its own, and the modules that it has imported."""
+    asked = {"_TIERING_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     told = subprocess.run(["tiering"], env={**os.environ, **asked, "PATH": path}, capture_output=True, text=True)
-    assert told.stdout.split() == ["plain,restore", "plain,rotate-keys"]
-    imported = set(told.stderr.partition("modules:")[2].split())
+    return told.stdout.split(), set(told.stderr.partition("modules:")[2].split())
+
+
+HEAVY = {"boto3", "botocore", "fsspec", "numba", "numpy", "pyarrow", "tiering.config.settings"}
+
+
+def test_commands_are_completed_before_anything_heavy_is_imported(path: str) -> None:
+    offers, imported = completed_apart(path, "tiering r")
+    assert offers == ["plain,restore", "plain,rotate-keys"]
     assert "tiering.cli" in imported
-    assert not imported & {"boto3", "fsspec", "numba", "numpy", "pyarrow", "pydantic", "tiering.cli.restore"}
+    assert not imported & (HEAVY | {"tiering.cli.restore"})
+
+
+def test_topics_of_both_tiers_are_completed_before_anything_heavy_is_imported(
+    path: str, broker: Path, archive: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "tiering.toml"
+    file.write_text(f'log.dirs = ["{broker}"]\narchive.url = "{archive}"\n')
+    offers, imported = completed_apart(path, f"tiering fetch --config {file} --topic g-ti")
+    assert offers == ["plain,g-tiny"]
+    assert not imported & HEAVY
 
 
 def test_zsh_and_fish_are_told_what_each_command_is_for(path: str) -> None:
@@ -133,6 +154,43 @@ def test_topics_are_those_of_the_tiers_that_are_named_or_configured(broker: Path
     assert offered("tiering", "fetch", "--config", str(file), "--topic", "g-ti") == ["g-tiny"]
     assert offered("tiering", "describe", "g-ti", TIERING_CONFIG=str(file)) == ["g-tiny"]
     assert offered("tiering", "scrub", "--archive", archive[:5], TIERING_CONFIG=str(file)) == [archive]
+    assert offered("tiering", "describe", "g-ti", TIERING_LOG_DIRS=str(broker)) == ["g-tiny"]
+    assert offered("tiering", "describe", "g-tr", TIERING_ARCHIVE_URL=archive, TIERING_CONFIG=str(file)) == ["g-trimmed"]
+
+
+@pytest.mark.slow
+def test_topics_of_a_store_are_kept_and_asked_for_again_behind_the_shells_back(
+    s3_client: Any, s3_bucket: str, tmp_path: Path
+) -> None:
+    def offers(**environment: str) -> list[str]:
+        words = ("tiering", "fetch", "--archive", f"s3://{s3_bucket}/kafka", "--topic", "o")
+        return offered(*words, XDG_CACHE_HOME=str(tmp_path), **environment)
+
+    def until(expected: list[str]) -> None:
+        ends_s = time.monotonic() + 120
+        while offers() != expected:
+            assert time.monotonic() < ends_s
+            time.sleep(0.1)
+
+    s3_client.put_object(Bucket=s3_bucket, Key="kafka/orders/one")
+    until(["orders"])
+    s3_client.put_object(Bucket=s3_bucket, Key="kafka/other/one")
+    assert offers() == ["orders"]
+    [kept] = tmp_path.rglob("*.json")
+    age(kept, FRESH_MS + 1)
+    assert offers() == ["orders"]
+    until(["orders", "other"])
+    aged_s = age(kept, KEPT_MS_MAX + 1)
+    until(["orders", "other"])
+    assert kept.stat().st_mtime > aged_s, "what is so old is not offered before it was asked for again"
+    assert offers(AWS_ENDPOINT_URL="http://127.0.0.1:9") == [], "an address names another bucket there"
+
+
+def age(file: Path, ms: int) -> float:
+    """Makes a file that was just written so old, and gives the time of its modification in seconds."""
+    modified_s = file.stat().st_mtime - ms / 1000
+    os.utime(file, (modified_s, modified_s))
+    return modified_s
 
 
 def test_times_and_the_ends_of_a_log_are_offered() -> None:
@@ -165,4 +223,5 @@ def test_whatever_is_wrong_a_shell_gets_no_message(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text("no such thing = [")
     for words in (("--config", str(bad)), ("--log-dir", "/nowhere"), ("--archive", "s3://bucket/prefix"), ("--archive", "x://")):
-        assert offered("tiering", "fetch", *words, "--topic", "g") == []
+        nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path)}
+        assert offered("tiering", "fetch", *words, "--topic", "g", **nowhere) == []

@@ -9,9 +9,9 @@ from simulated_files import OneFile
 
 from tiering.config.assignment import BadConfig
 from tiering.config.config import Config
-from tiering.config.environment import variable_of
 from tiering.config.load import load_config
 from tiering.config.names import KNOWN
+from tiering.config.shared import variable_of
 from tiering.config.show import as_text, rows, rows_of
 from tiering.config.toml_file import read_toml
 from tiering.config.topics import OF_TOPICS

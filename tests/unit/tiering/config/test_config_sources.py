@@ -6,9 +6,10 @@ import pytest
 from config_files import loaded, problems, written
 
 from tiering.config.assignment import Assignment, Place
-from tiering.config.environment import read_environment, variable_of
+from tiering.config.environment import read_environment
 from tiering.config.names import KNOWN
 from tiering.config.properties_file import read_properties
+from tiering.config.shared import variable_of
 from tiering.config.toml_file import read_toml
 from tiering.config.topics import OF_TOPICS
 
