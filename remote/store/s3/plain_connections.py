@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-import numpy as np
 from botocore import exceptions as sdk
+
+from remote.buffer_pool import BufferPool
 
 HEAD_BYTES_MAX: Final = 64 << 10
 WAKING_BYTES: Final = 2 << 20
 """So many bytes wake who receives a body, and not each packet: that costs as much as to copy them."""
+BUFFERS_KEPT_MAX: Final = 4
 _END: Final = b"\r\n\r\n"
 
 
@@ -36,6 +38,7 @@ class PlainConnections:
         self._kept: deque[tuple[str, socket.socket]] = deque()
         """By the address."""
         self._kept_max = kept_max
+        self._buffers = BufferPool(BUFFERS_KEPT_MAX)
         weakref.finalize(self, _close, self._kept)
 
     def get(self, url: str, headers: Mapping[str, str], size: int) -> Answer | None:
@@ -53,7 +56,8 @@ class PlainConnections:
             if status[1:2] != ["206"] or not is_whole or len(first) > size:
                 connection.close()
                 return None
-            body = _received(connection, first, size)
+            body = self._buffers.take(size)
+            _receive(connection, first, body)
         except BlockingIOError as e:
             connection.close()
             raise sdk.ReadTimeoutError(endpoint_url=url, error=e) from e
@@ -127,9 +131,9 @@ def _parsed(head: bytes) -> tuple[list[str], dict[str, str]]:
     return status.split(maxsplit=2), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _received(connection: socket.socket, first: bytes, size: int) -> memoryview:
-    """The body, of which there is the beginning. Raises OSError, IncompleteReadError."""
-    body, done = np.empty(size, np.uint8).data, len(first)
+def _receive(connection: socket.socket, first: bytes, body: memoryview) -> None:
+    """Fills a body, of which `first` has come. Raises OSError, IncompleteReadError."""
+    done, size = len(first), len(body)
     body[:done] = first
     for waking, end in ((WAKING_BYTES, size - WAKING_BYTES), (1, size)):  # the last bytes are fewer
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, waking)
@@ -139,4 +143,3 @@ def _received(connection: socket.socket, first: bytes, size: int) -> memoryview:
                 connection.close()
                 raise sdk.IncompleteReadError(actual_bytes=done, expected_bytes=size)
             done += count
-    return body
