@@ -2,6 +2,7 @@
 
 import socket
 from dataclasses import dataclass, replace
+from typing import Final
 
 from local_log.errors import Conflict
 from tiering.endpoint.apis.context import Context
@@ -15,6 +16,9 @@ from tiering.endpoint.network.config import SocketServerConfig
 from tiering.endpoint.network.send import Send
 from tiering.endpoint.request_context import ConnectionContext
 from tiering.endpoint.transport import PlaintextTransport, TlsTransport, Transport
+
+TURN_BYTES_MAX: Final = 4 << 20
+"""So much of what is in memory one call may send while nobody else waits."""
 
 
 @dataclass(slots=True)
@@ -66,15 +70,15 @@ class KafkaChannel:
         send = self.send
         assert send is not None
         while send.left:
-            is_full = self._send_some(send, config)
+            is_full = self._send_some(send, config, config.whole_bytes_max if turn is None else TURN_BYTES_MAX)
             if turn is None or not (turn.goes_on_when_writable() if is_full else turn.goes_on()):
                 break
         return send.left
 
-    def _send_some(self, send: Send, config: SocketServerConfig) -> bool:
-        """Sends one turn's bytes. True if the socket took no more before."""
+    def _send_some(self, send: Send, config: SocketServerConfig, bytes_max: int) -> bool:
+        """Sends one turn's bytes, of what is in memory at most so many. True if the socket took no more before."""
         is_in_memory = send.buffered == send.size
-        left = min(send.left, config.whole_bytes_max)
+        left = min(send.left, bytes_max if is_in_memory else config.whole_bytes_max)
         if send.left > left and not is_in_memory:
             left = config.turn_bytes_max
         try:

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import Any, Final
 
-TURN_S: Final = 0.002
+TURN_S: Final = 0.005
 """So long one answer is sent at most before timers and calls have their turn."""
 WAIT_MS: Final = 1
 """So long a socket may be full before the loop waits for it, as for all others."""
