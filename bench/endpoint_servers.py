@@ -47,12 +47,16 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Servers:
-    """Kafka's from its log and from its remote tier, ours by what they read, and both by TLS; the archives by where they lie."""
+    """Kafka's from its log and from its remote tier, ours by what they read, and both by TLS; the archives by where they lie.
+
+    Of ours, by what they read, the options and the seconds until the first one was ready.
+    """
 
     kafka: list[Contestant]
     ours: list[Contestant]
     by_tls: list[Contestant]
     archives: dict[str, str]
+    options: dict[str, list[str]]
     ready: dict[str, float]
 
 
@@ -82,14 +86,15 @@ def started(out: Path, until_the_end: ExitStack) -> Servers:
     kafka = [Contestant("Kafka, local", address, java, LOCAL, archived)]
     kafka.append(Contestant("Kafka, tiered", address, java, TIERED, remote))
     ours, by_tls, ready = [], [Contestant("Kafka, local", f"127.0.0.1:{tls_port}", java, LOCAL, archived, authority.file)], {}
-    for name, options in {"local": ["--log-dir", str(data)], **{n: ["--archive", url] for n, url in archives.items()}}.items():
+    all_options = {"local": ["--log-dir", str(data)], **{name: ["--archive", url] for name, url in archives.items()}}
+    for name, options in all_options.items():
         at, process, ready[name] = until_the_end.enter_context(served(options))
         ours.append(Contestant(f"ours, {name}", at, process, LOCAL, archived))
         if name != "S3":
             encrypted = [*options, "-c", f"ssl.keystore.location={own}"]
             at, process, _ = until_the_end.enter_context(served(encrypted, "SSL://127.0.0.1:0"))
             by_tls.append(Contestant(f"ours, {name}", at, process, LOCAL, archived, authority.file))
-    return Servers(kafka, ours, by_tls, archives, ready)
+    return Servers(kafka, ours, by_tls, archives, all_options, ready)
 
 
 def with_tls(port: int, own: str) -> dict[str, str]:
