@@ -109,6 +109,10 @@ class Unavailable(LogError):
     """The store did not answer, and nothing changed there."""
 
 
+class Unreachable(Unavailable):
+    """Nobody is at the store's address: no such host, or it refuses connections. Most often the address is wrong."""
+
+
 class Unknown(LogError):
     """A write that may or may not have succeeded."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from local_log.errors import AlreadyExists, NotFound, Unavailable, Unknown
+from local_log.errors import AlreadyExists, LogError, NotFound, Unavailable, Unknown, Unreachable
 from remote.clock import Clock, Jitter
 from remote.store.api import AbandonedUpload, Body, ObjectMeta, ObjectStore
 
@@ -23,12 +23,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When a call is made again: half the growing wait for certain, the other half by chance; none after the deadline."""
+    """When a call is made again: half the growing wait for certain, the other half by chance; none after the deadline.
+
+    A store that has never been reached is not reached after `unreached_s` either: its address is wrong.
+    """
 
     attempts_max: int = 7
     first_wait_s: float = 0.1
     wait_max_s: float = 10.0
     deadline_s: float = 120.0
+    unreached_s: float = 3.0
 
     def wait_s(self, attempt: int, chance: float) -> float:
         """Seconds to wait after the attempt of that number, 1 and up."""
@@ -44,6 +48,7 @@ class Retrying:
         self._clock = clock
         self._chance = chance
         self._backoff = backoff or Backoff()
+        self._was_reached = False
 
     def get(self, key: str) -> bytes:
         return self._repeated(lambda: self.inner.get(key))
@@ -60,12 +65,14 @@ class Retrying:
         while True:
             try:
                 for meta in self.inner.list(prefix, limit=limit, start_after=start_after):
+                    self._was_reached = True
                     start_after, tries = meta.key, self._tries()
                     limit = None if limit is None else limit - 1
                     yield meta
             except Unavailable as error:
                 tries.wait_or_raise(error)
             else:
+                self._was_reached = True
                 return
 
     def list_folders(self, prefix: str) -> Iterator[str]:
@@ -74,12 +81,14 @@ class Retrying:
         while True:
             try:
                 for name in self.inner.list_folders(prefix):
+                    self._was_reached = True
                     if f"{name}/" > last:
                         last, tries = f"{name}/", self._tries()
                         yield name
             except Unavailable as error:
                 tries.wait_or_raise(error)
             else:
+                self._was_reached = True
                 return
 
     def put_if_absent(self, key: str, body: Body) -> None:
@@ -129,19 +138,26 @@ class Retrying:
         tries = self._tries()
         while True:
             try:
-                return call()
+                found = call()
             except Unavailable as error:
                 tries.wait_or_raise(error)
+            except LogError as error:
+                self._was_reached = self._was_reached or not isinstance(error, Unknown)
+                raise
+            else:
+                self._was_reached = True
+                return found
 
     def _tries(self) -> "_Tries":
-        return _Tries(self._backoff, self._clock, self._chance)
+        return _Tries(self._backoff, self._clock, self._chance, lambda: self._was_reached)
 
 
 class _Tries:
     """The tries of one call."""
 
-    def __init__(self, backoff: Backoff, clock: Clock, chance: Jitter) -> None:
+    def __init__(self, backoff: Backoff, clock: Clock, chance: Jitter, was_reached: Callable[[], bool]) -> None:
         self._backoff = backoff
+        self._was_reached = was_reached
         self._clock = clock
         self._chance = chance
         self._started_ms = clock.now_ms()
@@ -152,6 +168,8 @@ class _Tries:
         self._failed += 1
         wait_s = self._backoff.wait_s(self._failed, self._chance())
         taken_s = (self._clock.now_ms() - self._started_ms) / 1000
-        if self._failed >= self._backoff.attempts_max or taken_s + wait_s > self._backoff.deadline_s:
+        is_nowhere = isinstance(error, Unreachable) and not self._was_reached()
+        deadline_s = self._backoff.unreached_s if is_nowhere else self._backoff.deadline_s
+        if self._failed >= self._backoff.attempts_max or taken_s + wait_s > deadline_s:
             raise type(error)(f"{error}; tried {self._failed} times in {taken_s:.1f} s") from error
         self._clock.sleep(wait_s)

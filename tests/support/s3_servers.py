@@ -69,6 +69,14 @@ class CredentialsExpired(OneAtATime):
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [told]
 
 
+class WebSite(OneAtATime):
+    """No S3 server: a site that has a page for whatever is asked."""
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "text/html")])
+        return [b"<!doctype html><title>Welcome</title>"]
+
+
 class SometimesBusy(OneAtATime):
     """An S3 server that refuses a third of all requests, in no order: one with a condition by 409, others by 429 or 503."""
 

@@ -284,6 +284,7 @@ class AgentView:
             "lost_offsets": sum(p.lost_offsets for p in (*self.partitions, *self.gone)),
             "lost_since_ms": min((ms for p in (*self.partitions, *self.gone) if (ms := p.lost_since_ms)), default=None),
             "store_failing_since_ms": self.store.at_ms if self.store else None,
+            "store_problem": self.store.message if self.store else None,
             "last_error": error.row() if error else None,
             "last_sweep_ms": self.swept_ms or None,
             "last_scrub": self.scrub.row() if self.scrub else None,

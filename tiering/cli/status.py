@@ -120,8 +120,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if found.get("local_tier"):
         yield "local tier", _local_tier(found["local_tier"])
     yield "archive", found["archive"]
-    since_ms = found["store_failing_since_ms"]
-    yield "store", f"does not respond since {_time(since_ms)}" if since_ms else "answers"
+    since_ms, problem = found["store_failing_since_ms"], found.get("store_problem")  # an agent of before does not say which
+    yield "store", f"does not respond since {_time(since_ms)}{f': {problem}' if problem else ''}" if since_ms else "answers"
     yield "lag", f"{counted(found['lag_segments'], 'segment')}, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
     yield "unprotected", _unprotected(found)
     if found["lost_offsets"]:

@@ -12,9 +12,9 @@ from tiering.machine import opened_stores
 if TYPE_CHECKING:
     from remote.store.instrumented import Meter
 
-FIRST_LOOK_S: Final = 2.0
-NEXT_LOOK_S: Final = 1.0
-LOOKS_MAX: Final = 60
+FIRST_LOOK_S: Final = 1.5
+NEXT_LOOK_S: Final = 0.5
+LOOKS_MAX: Final = 120
 
 
 @contextmanager

@@ -10,14 +10,14 @@ botocore finds credentials, region and endpoint (AWS_PROFILE, AWS_ACCESS_KEY_ID,
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import botocore.session
 from botocore import exceptions as sdk
 from botocore.config import Config
 from botocore.loaders import create_loader
 
-from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown
+from local_log.errors import AlreadyExists, BadRange, Invalid, LogError, NotFound, Unavailable, Unknown, Unreachable
 from remote.store.s3.credentials import AGAIN, CREDENTIAL_REMEDIES, GIVE_CREDENTIALS, NO_CREDENTIALS
 
 connections_max = 32
@@ -34,9 +34,11 @@ once = Config(
 )
 repeating = once.merge(Config(retries={"mode": "standard", "total_max_attempts": part_attempts_max}))
 
+NO_S3: Final = "what answers is no S3 server; check AWS_ENDPOINT_URL"
+
 _not_applied = {"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch", "OperationAborted"}
 """Refusals below 500 of a request that might pass when it is made again: nothing was changed."""
-_never_sent = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
+_nobody_there = (sdk.EndpointConnectionError, sdk.ProxyConnectionError)
 _broken_off = (sdk.HTTPClientError, sdk.ConnectionError, sdk.IncompleteReadError, sdk.FlexibleChecksumError)
 _remedies = {
     "NoSuchBucket": "create the bucket, or correct its name",
@@ -86,8 +88,12 @@ def translated(url: str, key: str, otherwise: type[LogError] = Unavailable) -> I
         yield
     except sdk.ClientError as error:
         raise _refusal(error.response, where, key, otherwise) from error
-    except _never_sent as error:
+    except _nobody_there as error:
+        raise Unreachable(f"{where}: {error}; check AWS_ENDPOINT_URL and the network") from error
+    except sdk.ConnectTimeoutError as error:
         raise Unavailable(f"{where}: {error}; check AWS_ENDPOINT_URL and the network") from error
+    except sdk.SSLError as error:
+        raise otherwise(f"{where}: {error}; check AWS_ENDPOINT_URL, http:// or https://, and AWS_CA_BUNDLE") from error
     except _broken_off as error:
         raise otherwise(f"{where}: {error}; {AGAIN}") from error
     except (sdk.CredentialRetrievalError, sdk.MetadataRetrievalError) as error:
@@ -113,7 +119,8 @@ def _refusal(response: dict[str, Any], where: str, key: str, otherwise: type[Log
         # A conditional write says so when a deletion of its key crosses it.
         return Unavailable(f"{text}; {AGAIN}") if otherwise is Unknown else NotFound(text)
     if status >= 500 and status != 501:
-        return otherwise(f"{text}; {AGAIN}")
+        is_a_page = "html" in response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "")
+        return otherwise(f"{text}; {f'{NO_S3}, or {AGAIN}' if is_a_page else AGAIN}")
     if status == 416:
         return BadRange(text)
     by_code = CREDENTIAL_REMEDIES.get(code) or _remedies.get(code)

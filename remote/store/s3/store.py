@@ -19,7 +19,7 @@ from local_log.errors import BadRange, Invalid, LogError, NotFound, Unknown
 from local_log.formats.checksum import crc32c as crc_of
 from remote.store.api import AbandonedUpload, Body, BucketRule, ObjectMeta
 from remote.store.s3.bucket import bucket_rules
-from remote.store.s3.client import NoSuchUpload, make_client, once, repeating, translated
+from remote.store.s3.client import NO_S3, NoSuchUpload, make_client, once, repeating, translated
 from remote.store.s3.repeated_gets import RepeatedGets
 from remote.store.shared import as_ms, check_folder, check_key, check_prefix, checked
 
@@ -57,8 +57,11 @@ class S3Store:
     def get(self, key: str) -> bytes:
         """All bytes of an object. Raises NotFound, Unavailable, Invalid."""
         with translated(self.url, key):
-            body: bytes = self._client(once).get_object(**self._at(key))["Body"].read()
-            return body
+            answer = self._client(once).get_object(**self._at(key))
+            body: bytes = answer["Body"].read()
+        if "ETag" not in answer:
+            raise Invalid(f"{self.url}: {key}: {NO_S3}")
+        return body
 
     def get_range(self, key: str, start: int, end: int) -> Body:
         """Bytes `[start, end)`. Raises NotFound, Unavailable, Invalid, BadRange."""
@@ -220,6 +223,8 @@ class S3Store:
         while True:
             with translated(self.url, prefix):
                 answer = self._client(once).list_objects_v2(**request)
+            if "Name" not in answer and "KeyCount" not in answer:
+                raise Invalid(f"{self.url}: {NO_S3}")
             yield answer
             if not answer.get("IsTruncated"):
                 return

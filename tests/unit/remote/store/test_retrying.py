@@ -10,7 +10,7 @@ from crc32c import crc32c
 from s3_servers import SometimesBusy, serving
 from store_promises import MIB, ObjectStoreConformance, upload
 
-from local_log.errors import AlreadyExists, Conflict, Fenced, Invalid, LogError, NotFound, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Conflict, Fenced, Invalid, LogError, NotFound, Unavailable, Unknown, Unreachable
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.open import open_backend
 from remote.store.retrying import Backoff, Retrying
@@ -151,6 +151,17 @@ def test_no_try_starts_after_the_deadline(memory: MemoryStore) -> None:
     with pytest.raises(Unavailable, match="tried 3 times in 120"):
         Retrying(door, clock, half, Backoff(deadline_s=100)).get("a/key")
     assert len(door.calls) == 3
+
+
+def test_a_store_that_was_never_reached_is_given_up_after_seconds_and_one_that_was_is_not(memory: MemoryStore) -> None:
+    door = FailsBefore(memory, Unreachable("refused"), lambda verb, key: verb == "get")
+    store, clock = patient(door)
+    with pytest.raises(Unreachable, match="refused; tried 6 times in"):
+        store.get("a/key")
+    assert sum(clock.slept) <= Backoff().unreached_s
+    assert [meta.key for meta in store.list("a/")] == ["a/key"]
+    with pytest.raises(Unreachable, match="refused; tried 7 times in"):
+        store.get("a/key")
 
 
 def test_waits_have_a_limit_and_half_of_each_is_left_to_chance() -> None:

@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from s3_servers import CredentialsExpired, serving
+from s3_servers import CredentialsExpired, WebSite, serving
 
 from local_log import errors
 from local_log.engine import errors as engine
+from remote.store.instrumented import WAITING_S_MIN
+from remote.store.open import open_backend
+from remote.store.retrying import Backoff
+from remote.store.s3.client import once
 from tiering.command.exit_codes import Exit, exit_code_of
+from tiering.command.silence import FIRST_LOOK_S, NEXT_LOOK_S
 
 Run = Callable[..., Result]
 
@@ -221,6 +226,47 @@ def test_credentials_that_have_expired_are_to_be_renewed(
     assert line.startswith("tiering: s3://bucket/kafka: ")
     assert line.endswith("; renew the credentials: log in again, or give such as a role renews by itself")
     assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("words", EACH, ids=lambda words: words[0])
+def test_what_answers_and_is_no_s3_server_is_told_to_be_none(
+    run: Run, broker: Path, s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    filled = [word.format(logs=broker, to=tmp_path / "to") for word in words]
+    with serving(WebSite) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        line = only_line(run(*filled, "--archive", "s3://bucket/kafka"), Exit.failure)
+    assert line.startswith("tiering: s3://bucket/kafka: ")
+    assert line.endswith("what answers is no S3 server; check AWS_ENDPOINT_URL")
+
+
+def test_status_of_an_archive_that_no_s3_server_has_says_so(
+    run: Run, broker: Path, s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remote.store.retrying.Backoff.wait_s", lambda *_: 0.0)
+    with serving(WebSite) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        told = run("status", "--override", f"log.dirs={broker}", "--override", "archive.url=s3://bucket/kafka")
+    assert told.exit_code == Exit.partly
+    (line,) = [line for line in told.stdout.splitlines() if line.startswith("store ")]
+    assert "does not respond since 20" in line
+    assert "what answers is no S3 server; check AWS_ENDPOINT_URL" in line
+
+
+def test_a_wrong_address_is_given_up_within_seconds() -> None:
+    assert once.connect_timeout <= 5
+    assert once.retries == {"mode": "standard", "total_max_attempts": 1}, (
+        "only `Retrying` repeats, and knows whether it is in vain"
+    )
+    assert Backoff().unreached_s <= 3
+    assert FIRST_LOOK_S + NEXT_LOOK_S + WAITING_S_MIN <= 3, "what hangs is told of by then"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "http://nobody.invalid"], ids=["nobody listens", "no such host"])
+def test_an_address_where_nobody_is_is_told_to_be_that(s3_server: str, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    with pytest.raises(errors.Unreachable, match=f"{address}/bucket/key.*; check AWS_ENDPOINT_URL and the network"):
+        open_backend("s3://bucket").get("key")
 
 
 def test_a_server_that_is_not_there_is_told_with_how_often_it_was_tried(

@@ -12,7 +12,7 @@ from botocore import exceptions as sdk
 from crc32c import crc32c
 from store_promises import upload
 
-from local_log.errors import AlreadyExists, Invalid, LogError, Unavailable, Unknown
+from local_log.errors import AlreadyExists, Invalid, LogError, Unavailable, Unknown, Unreachable
 from remote.store.api import AbandonedUpload, ObjectMeta
 from remote.store.s3.client import part_attempts_max
 from remote.store.s3.store import S3Store, parts_in_flight_max, parts_max
@@ -54,7 +54,6 @@ lost_answers = [
     refusal(504, "GatewayTimeout"),
 ]
 nothing_changed = [
-    sdk.EndpointConnectionError(endpoint_url="…"),
     sdk.ConnectTimeoutError(endpoint_url="…"),
     refusal(400, "RequestTimeout"),
     refusal(400, "BadDigest"),
@@ -87,6 +86,7 @@ class TestS3Errors:
         [
             *((error, Unknown) for error in lost_answers),
             *((error, Unavailable) for error in nothing_changed),
+            (sdk.EndpointConnectionError(endpoint_url="…"), Unreachable),
             *((error, Invalid) for error in to_be_fixed),
             (refusal(412, "PreconditionFailed"), AlreadyExists),
         ],
