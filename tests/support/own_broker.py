@@ -14,16 +14,16 @@ _STARTS = "from tiering.cli import main; main()"
 
 
 class OwnBroker:
-    """The process of a moment; it runs."""
+    """The process of a moment; it runs. `starts` is the program, if it is to be another one than `tiering`."""
 
-    def __init__(self, folder: Path, *settings: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, *settings: str, options: tuple[str, ...] = (), starts: str = _STARTS) -> None:
         quick.starts_a_server()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.logs = folder / "logs"
         self._said = folder / "said"
         own = ("serve", "--own-log-dir", str(self.logs), "--listen", self.address, *options)
-        self._command = [sys.executable, "-c", _STARTS, *own, *(word for one in settings for word in ("-c", one))]
+        self._command = [sys.executable, "-c", starts, *own, *(word for one in settings for word in ("-c", one))]
         self.start()
 
     def start(self) -> None:
