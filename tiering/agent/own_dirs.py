@@ -21,6 +21,10 @@ if TYPE_CHECKING:  # the agent is loaded only if there is an archive
 
 PROGRESS_MS = 5_000
 """How often it is said how far a recovery is."""
+LOOK_S = 0.25
+"""How often it is looked at the end whether the store responds to those that still copy."""
+PATIENCE_S = 3.0
+"""The logs are served after so long, although the archive's store has not answered: its first answer may need a connection."""
 
 
 @dataclass(slots=True)
@@ -66,10 +70,11 @@ class OwnDirs:
     def _stop(self) -> None:
         if self.agent is not None:
             self.agent.controls.stop()
-            if self.agent.meter.trouble(stopwatch()) is not None:  # no copy would come to its end
-                self.agent.controls.abort()
         for thread in self._threads:
-            thread.join()
+            while thread.is_alive():
+                if self.agent is not None and self.agent.meter.trouble(stopwatch()) is not None:
+                    self.agent.controls.abort()  # no copy would come to its end
+                thread.join(LOOK_S)
         self.service.stop()
 
 
@@ -96,7 +101,7 @@ def own_dirs(config: Config, environment: Mapping[str, str], say: Callable[[str]
         built = build(config, environment, report)
         assert built.tier is not None
         with _running(OwnDirs(built.tier, built), say) as dirs:
-            if built.open():
+            if built.open(PATIENCE_S):
                 say(f"created a new archive, {config.settings.archive_url}")
             yield dirs
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
+from math import inf
 from socket import gethostname
 from typing import Final
 
@@ -61,14 +62,17 @@ class Built:
     tier: TierService | None = None
     """The log directories, if they are our own."""
 
-    def open(self) -> bool:
+    def open(self, patience_s: float = inf) -> bool:
         """Opens the archive, and says whether it was created. If the store does not respond, the agent's turns retry.
 
-        Raises what is wrong with the archive, or with its address.
+        So they do if it has answered nothing for `patience_s`. Raises what is wrong with the archive, or with its address.
         """
 
         def is_over() -> bool:
-            return self.controls.is_stopping or self.meter.trouble(stopwatch()) is not None
+            now_s = stopwatch()
+            unanswered = self.meter.unanswered(now_s)
+            is_silent = unanswered is not None and unanswered.seconds > patience_s
+            return is_silent or self.controls.is_stopping or self.meter.trouble(now_s) is not None
 
         try:
             return any(as_completed(lambda opening: opening(), [self.opening], 1, is_over))
