@@ -36,11 +36,11 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 from histories.activity import too_little  # noqa: E402
 from histories.anomalies import Anomaly  # noqa: E402
 from histories.checker import anomalies  # noqa: E402
-from histories.evidence import keep_evidence, librdkafka_log, where  # noqa: E402
+from histories.evidence import keep_evidence, keep_groups, librdkafka_log, where  # noqa: E402
 from histories.mutants import MUTANTS  # noqa: E402
 from histories.nemesis import DISK_BYTES, Nemesis, Server  # noqa: E402
 from histories.operations import read_history, write_history  # noqa: E402
-from histories.readers import COMMITTED, UNCOMMITTED, App, Assigned, Ends, Member, consumer_of  # noqa: E402
+from histories.readers import CLASSIC, COMMITTED, CONSUMER, UNCOMMITTED, App, Assigned, Ends, Member, consumer_of  # noqa: E402
 from histories.recorder import Recorder  # noqa: E402
 from histories.stale_member import StaleMember  # noqa: E402
 from histories.writers import ALL, PARTITIONS, Sender, Transactor, Zombie  # noqa: E402
@@ -54,6 +54,7 @@ TIERED_S_MIN = 30
 """After so many seconds of load some of it is in the archive alone."""
 SHOWN, ROUND_SHOWN = 5, ("seed", "operations", "happened", "spent_s", "too_little", "anomalies", "wrong")
 CLIENTS_LOG = "librdkafka"
+GROUPS = ("readers", "modern", "mixed", "app")
 IDLE_PART_MAX = 3
 """One in so many rounds may have had too little time between its faults; its history counts nevertheless."""
 MUTANT_ROUNDS = 3
@@ -71,6 +72,7 @@ def round_of(folder: Path, seconds: float, seed: int, mutant: str | None = None)
             create_topics(server.address)
             threads = start_clients(server, recorder, chance)
             Nemesis(server, random.Random(seed + 1)).run(time.monotonic() + seconds)
+            keep_groups(server, GROUPS)
             recorder.stopping.set()
             for thread in threads:
                 thread.join(JOIN_S_MAX)
@@ -121,12 +123,14 @@ def start_clients(server: Server, recorder: Recorder, chance: random.Random) -> 
     def named(made: Any, process: str, **more: Any) -> Any:
         return made(process, server.address, recorder, random.Random(chance.random()), **more)
 
-    modern = {"group.protocol": "consumer"}
+    modern = {"group": "modern", "protocols": (CONSUMER,)}
+    mixed = {"group": "mixed", "protocols": (CLASSIC, CONSUMER)}
     clients = [
         named(Sender, "plain", is_idempotent=False), named(Sender, "idem0"), named(Sender, "idem1"), named(Transactor, "txn0"),
         named(Transactor, "txn1"), named(Zombie, "zombie"), named(Assigned, "read0"), named(Ends, "ends"),
         named(Assigned, "read1", isolation=UNCOMMITTED), named(Member, "member0"), named(Member, "member1"),
-        named(Member, "modern0", group="modern", settings=modern), named(Member, "modern1", group="modern", settings=modern),
+        named(Member, "modern0", **modern), named(Member, "modern1", **modern),
+        named(Member, "mixed0", **mixed), named(Member, "mixed1", **mixed), named(Member, "mixed2", **mixed),
         named(App, "app0"), named(App, "app1"), named(StaleMember, "stale"),
     ]  # fmt: skip
 
@@ -153,7 +157,7 @@ def read_back(server: Server, recorder: Recorder, chance: random.Random) -> None
         reader = Assigned(f"final-{isolation}", server.address, recorder, chance, isolation)
         if not reader.read_all(ends, SETTLED_S_MAX):
             server.wrong.append(f"final-{isolation} does not come to the end")
-    for group in ("readers", "modern", "app"):
+    for group in GROUPS:
         member = Member(f"final-{group}", server.address, recorder, chance, group=group)
         consumer = consumer_of(server.address, group, COMMITTED)
         asked = [TopicPartition(*place) for place in ALL]
@@ -219,9 +223,9 @@ def soak(out: Path, minutes: float, round_s: float, seed: int) -> dict[str, Any]
         reports.append(report)
         sys.stderr.write(json.dumps({name: report[name] for name in ROUND_SHOWN}) + "\n")
         wrong = [*report["wrong"], *report["shown"]]
-        if not wrong:
+        if not wrong and not report["too_little"]:
             shutil.rmtree(folder)
-        else:
+        elif wrong:
             wrong.append(f"see {folder / 'history.jsonl'}")
     idle = {report["seed"]: report["too_little"] for report in reports if report["too_little"]}
     if len(idle) * IDLE_PART_MAX > len(reports):

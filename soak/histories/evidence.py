@@ -12,7 +12,9 @@ from pathlib import Path
 from asked_by_wire import Wire
 
 from histories.nemesis import STACKS, Server
-from tiering.endpoint.protocol.api_keys import DESCRIBE_TRANSACTIONS
+from tiering.endpoint.protocol.api_keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, DESCRIBE_TRANSACTIONS, Api
+from tiering.endpoint.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tiering.endpoint.protocol.messages.describe_groups import DescribeGroupsRequest
 from tiering.endpoint.protocol.messages.describe_transactions import DescribeTransactionsRequest
 
 CONNECTIONS = Path("/proc/net/tcp")
@@ -34,13 +36,20 @@ def keep_evidence(server: Server, transactional_ids: Iterable[str]) -> None:
         file.flush()
         faulthandler.dump_traceback(file, all_threads=True)
         file.writelines(f"{line}\n" for line in CONNECTIONS.read_text().splitlines() if port in line or "rx_queue" in line)
-        file.write(f"{_transactions(server.address, tuple(transactional_ids))}\n")
+        file.write(f"{_told(server.address, DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(tuple(transactional_ids)))}\n")
 
 
-def _transactions(address: str, transactional_ids: tuple[str, ...]) -> object:
+def keep_groups(server: Server, groups: tuple[str, ...]) -> None:
+    """Writes the members of groups, and what they have, into `groups` in the server's folder, by both protocols."""
+    asked = ((DESCRIBE_GROUPS, DescribeGroupsRequest(groups)), (CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(groups)))
+    told = (_told(server.address, api, message) for api, message in asked)
+    (server.folder / "groups").write_text("".join(f"{one}\n" for of in told for one in getattr(of, "groups", (of,))))
+
+
+def _told(address: str, api: Api, message: object) -> object:
     wire = Wire(address)
     try:
-        return wire.ask(DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest(transactional_ids))
+        return wire.ask(api, 0, message)
     except OSError as e:
         return e
     finally:

@@ -27,6 +27,7 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "group.consumer.migration.policy": "bidirectional",
     "storage.min.free.bytes": str(KEPT_BYTES),
     "log.retention.check.interval.ms": "1000",
     "log.cleaner.backoff.ms": "1000",

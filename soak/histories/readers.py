@@ -13,6 +13,8 @@ from histories.writers import ALL, DEBUG_CONSUMER, PARTITIONS, QUICK, Places, Tr
 
 POLL_S, ASKED_S = 0.3, 6
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+CLASSIC, CONSUMER = "classic", "consumer"
+"""The protocols of groups, as `group.protocol` has them."""
 
 
 def consumer_of(address: str, group: str, isolation: str, **more: Any) -> Consumer:
@@ -119,7 +121,9 @@ class Member(Reader):
     """A member of a group, which commits what it has read, and leaves the group at times."""
 
     group: str = "readers"
-    settings: dict[str, Any] = field(default_factory=dict)
+    protocols: tuple[str, ...] = (CLASSIC,)
+    """The protocols that it joins by: one of them is drawn each time. A group with members of both is upgraded and downgraded."""
+    settings: dict[str, Any] = field(default_factory=lambda: {"debug": DEBUG_CONSUMER})
     _is_incremental: bool = False
     _buffer: list[Message] = field(default_factory=list)
     _began_ns: int = 0
@@ -135,9 +139,11 @@ class Member(Reader):
             consumer.close()
 
     def joined(self) -> Consumer:
-        self._is_incremental = self.settings.get("group.protocol") == "consumer"
+        protocol = self.chance.choice(self.protocols)
+        self._is_incremental = protocol == CONSUMER
         classic = {} if self._is_incremental else {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
-        named = {"client.id": self.process, **self.settings}
+        named = {"client.id": self.process, "group.protocol": protocol, **self.settings}
+        self.recorder.count(f"{self.group}: joins by {protocol}")
         consumer = consumer_of(self.address, self.group, self.isolation, **classic, **named)
         self.at = {}
         consumer.subscribe([*self.topics()], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
@@ -220,7 +226,7 @@ class App(Member):
     """Reads the orders of its group, and writes one record for each, with its position, in one transaction."""
 
     group: str = "app"
-    settings: dict[str, Any] = field(default_factory=lambda: {"debug": DEBUG_CONSUMER})
+    protocols: tuple[str, ...] = (CLASSIC, CONSUMER)
 
     def topics(self) -> Iterable[str]:
         return ("orders",)
