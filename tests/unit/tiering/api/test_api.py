@@ -1,11 +1,9 @@
 """The Python API: topics, coverage, records as Arrow streams, offsets by time, over one tier or both."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
 import sys
-from copy import copy
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -24,26 +22,9 @@ from local_log.formats.list_offsets import EARLIEST, EARLIEST_PENDING_UPLOAD, LA
 from remote.manifest.store import load_newest
 from remote.store.folder.store import FolderStore
 from tiering.api import COVERAGE, DEFAULT_COLUMNS, FIELDS, Reader, _ms, open_reader
-from tiering.notebooks import ROWS_MAX, ShownTable
 from tiering.wiring import Tiers, open_reading, read_ahead_pool
 
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def archive(world: World, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The golden logs, cut finer, in a folder."""
-    folder = tmp_path_factory.mktemp("api") / "archive"
-    offload_all(world.folders["local alone"], FolderStore(str(folder)))
-    return str(folder)
-
-
-@pytest.fixture(params=["archive", "local", "both"])
-def reader(request: pytest.FixtureRequest, world: World, archive: str) -> Any:
-    """One tier or both. Where both are, the local one has lost some of what is archived."""
-    folder = {"local": world.folders["local alone"], "both": world.folders["some archived dropped"]}.get(request.param)
-    with open_reader(archive=None if request.param == "local" else archive, log_dir=str(folder) if folder else None) as opened:
-        yield opened
+ROOT = Path(__file__).parents[4]
 
 
 def rows_of(stream: pa.RecordBatchReader) -> pa.Table:
@@ -261,46 +242,6 @@ def test_a_cache_may_be_as_large_as_people_write_it(archive: str, tmp_path: Path
         open_reader(archive=archive, cache_dir=str(tmp_path), cache_bytes_max="large")
 
 
-# notebooks
-
-
-def test_a_notebook_shows_coverage_as_a_table_whose_texts_are_escaped(reader: Reader) -> None:
-    html = reader.coverage("g-txn", "g-mixed")._repr_html_()
-    assert html.count("<tr>") == 3
-    assert "<td>g-txn</td>" in html
-    assert "<th>gaps</th>" not in html, "nothing is missing"
-    made = ShownTable(pa.table({"error": ["<script>"], "n": [1_234_567], "gaps": [[{"start": 1, "end": 2, "reason": "<b>"}]]}))
-    assert "<script>" not in made._repr_html_()
-    assert "&lt;script&gt;" in made._repr_html_()
-    assert '<td style="text-align: right">1,234,567</td><td>[1, 2) &lt;b&gt;</td>' in made._repr_html_()
-
-
-def test_a_shown_table_is_a_table_to_whatever_takes_one(reader: Reader) -> None:
-    shown = reader.coverage()
-    assert pa.table(shown).equals(shown.table)
-    assert (len(shown), shown.num_rows, shown["topic"]) == (len(shown.table), len(shown.table), shown.table["topic"])
-    assert shown == shown.table
-    assert copy(shown) == shown
-    assert needs("polars").DataFrame(shown).height == len(shown)
-    count = needs("duckdb").sql("select count(*) from shown").fetchall()
-    assert count == [(len(shown),)]
-
-
-def test_long_tables_are_shown_in_part() -> None:
-    html = ShownTable(pa.table({"n": range(ROWS_MAX + 7)}))._repr_html_()
-    assert html.count("<tr>") == ROWS_MAX + 1
-    assert "7 more rows" in html
-
-
-def test_progress_is_shown_as_it_is_wanted_and_changes_no_record(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
-    needs("tqdm")
-    table = reader.read("g-mixed", progress=True).read_all()
-    assert "g-mixed: 100%" in capsys.readouterr().err
-    assert table.equals(reader.read("g-mixed", progress=False).read_all())
-    assert table.equals(reader.read("g-mixed").read_all())
-    assert capsys.readouterr().err == "", "this is no notebook"
-
-
 # refused before anything is read
 
 
@@ -371,14 +312,8 @@ def test_with_a_cache_folder_the_second_process_reads_no_segment_again(world: Wo
 # others take it as it is
 
 
-def needs(module: str) -> Any:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
-    return importlib.import_module(module)
-
-
 def test_duckdb_takes_a_stream_as_it_is(reader: Reader) -> None:
-    duckdb = needs("duckdb")
+    duckdb = pytest.importorskip("duckdb")
     stream = reader.read("g-mixed")
     sql = 'select count(*), min("offset"), max("offset"), count(key), epoch_ms(min(timestamp)) from stream'
     count, first, last, keys, earliest = duckdb.sql(sql).fetchall()[0]
@@ -391,7 +326,7 @@ def test_duckdb_takes_a_stream_as_it_is(reader: Reader) -> None:
 
 
 def test_polars_takes_a_stream_as_it_is(reader: Reader) -> None:
-    polars = needs("polars")
+    polars = pytest.importorskip("polars")
     frame = polars.DataFrame(reader.read("g-mixed"))
     table = reader.read("g-mixed").read_all()
     assert frame.columns == list(DEFAULT_COLUMNS)
@@ -422,6 +357,6 @@ def test_the_example_in_the_readme_runs(
     text = (ROOT / "README.md").read_text()
     (example,) = (e for e in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "open_reader" in e)
     if "duckdb" in example:
-        needs("duckdb")
+        pytest.importorskip("duckdb")
     exec(compile(example.replace("demo-out/archive", archive), "README.md", "exec"), {})
     assert capsys.readouterr().out.count("\n") >= 3
