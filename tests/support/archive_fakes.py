@@ -4,7 +4,6 @@ Every wrapper is an `ObjectStore` around another one, so they stack. A listing i
 test does between two calls cannot change it.
 """
 
-import hashlib
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -390,13 +389,3 @@ class CountingIds:
 
     def new_id(self) -> str:
         return self.prefix + f"{next(self.numbers):0{32 - len(self.prefix)}x}"
-
-
-class SeededRandomness:
-    """Bytes that look random and are the same in every run with the same seed."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.numbers = itertools.count(seed << 32)
-
-    def random_bytes(self, count: int) -> bytes:
-        return hashlib.shake_256(str(next(self.numbers)).encode()).digest(count)

@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from archive_fakes import CountingIds, FixedClock, MemoryStore, SeededRandomness
+from archive_fakes import CountingIds, FixedClock, MemoryStore
 from crc32c import crc32c
 from made_manifests import PATH, entry
+from seeded_randomness import SeededRandomness
 
 from local_log.errors import Corrupt
 from remote.manifest.segment_entry import AuxRange, SegmentEntry

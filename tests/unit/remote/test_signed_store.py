@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from archive_fakes import CountingIds, FixedClock, MemoryStore, SeededRandomness
+from archive_fakes import CountingIds, FixedClock, MemoryStore
 from made_manifests import PATH, TOPIC_ID, assert_sound_chain, entry
+from seeded_randomness import SeededRandomness
 
 from local_log.errors import Corrupt, Newer, NoKey, WrongKey
 from remote import archive

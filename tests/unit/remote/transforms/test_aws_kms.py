@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from archive_fakes import SeededRandomness
 from botocore.exceptions import ClientError, EndpointConnectionError
 from encodings_to_try import log_of, stored, transforms
 from made_manifests import PATH
+from seeded_randomness import SeededRandomness
 
 from local_log.errors import Invalid, LogError, NoKey, Unavailable, WrongKey
 from remote.transforms.aws_kms import AwsKms

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from archive_fakes import Corrupts, FailsBefore, KeepsNoChecksum, MemoryStore, Nth, SeededRandomness, verbs
+from archive_fakes import Corrupts, FailsBefore, KeepsNoChecksum, MemoryStore, Nth, verbs
 from crc32c import crc32c
 from encodings_to_try import ENCODED, ENCRYPTED, KEYS, aux_of, bodies, copied, log_of, transforms
 from made_manifests import PATH, manifest
+from seeded_randomness import SeededRandomness
 from segments_to_copy import PARTITIONS, flipped, refused, with_body
 
 from local_log.errors import Corrupt, NoKey, Unavailable

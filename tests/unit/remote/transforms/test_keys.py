@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archive_fakes import SeededRandomness
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
 from encodings_to_try import KEY, KEYS, OLD_KEY
 from hypothesis import given
 from hypothesis import strategies as st
+from seeded_randomness import SeededRandomness
 
 from local_log.errors import BadAddress, Invalid, NoKey, WrongKey
 from remote.transforms import key_rings
