@@ -1,6 +1,7 @@
 """A process of ours that owns log directories on a simulated disk, is stopped, killed or loses its power, and starts again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from simulated_disk import SimulatedDisk
 from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy
+from local_log.errors import Unreadable
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.local_tier import LocalTier
 
@@ -46,6 +48,22 @@ class Host:
     def loses_power(self, lost: float = 1.0, seed: int = 0) -> None:
         """What was not synced may be lost, and nothing is locked."""
         self.disk = self.disk.after_power_failure(lost, seed)
+
+    @contextmanager
+    def failing_writes(self, below: str) -> Iterator[None]:
+        """The disk writes nothing whose path begins so, for the time of the block."""
+        disk, write = self.disk, self.disk.write
+
+        def failing(file: str, start: int, data: bytes) -> None:
+            if file.startswith(below):
+                raise Unreadable(f"{file}: Input/output error")
+            write(file, start, data)
+
+        disk.write = failing  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            disk.write = write  # type: ignore[method-assign]
 
     def later(self, tier: LocalTier, ms: int) -> tuple[Exception, ...]:
         """The time after so many ms, and what a tick gives then."""

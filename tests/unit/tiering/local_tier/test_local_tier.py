@@ -10,7 +10,7 @@ from managed import World
 from simulated_disk import Crashed
 
 from local_log.engine.manager.config import ManagerConfig
-from local_log.errors import Corrupt, Invalid, Unreadable
+from local_log.errors import Corrupt, Invalid
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir, is_brokers
 from tiering.local_tier.errors import (
@@ -325,18 +325,10 @@ def test_the_disk_of_a_directory_fails_and_the_other_goes_on() -> None:
     host = Host()
     tier = host.started()
     tier.create_topic("orders", 2)
-    was = host.disk.write
-
-    def failing(file: str, start: int, data: bytes) -> None:
-        if file.startswith("/a/"):
-            raise Unreadable(f"{file}: Input/output error")
-        was(file, start, data)
-
-    host.disk.write = failing  # type: ignore[method-assign]
-    tier.create_topic("payments", 1)
-    assert [failure.directory for failure in tier.offline] == ["/a"]
-    assert tier.log(TopicPartition("payments", 0)).folder.path == "/b/payments-0"
-    host.disk.write = was  # type: ignore[method-assign]
+    with host.failing_writes("/a/"):
+        tier.create_topic("payments", 1)
+        assert [failure.directory for failure in tier.offline] == ["/a"]
+        assert tier.log(TopicPartition("payments", 0)).folder.path == "/b/payments-0"
     tier.stop()
     tier = host.started()
     assert {*tier.topics()} == {"orders", "payments"}

@@ -5,7 +5,6 @@ from local_tiers import ORDERS, Host, produce
 from simulated_disk import Crashed
 
 from local_log.engine.manager.guarded_disk import Offline
-from local_log.errors import Unreadable
 from local_log.formats.filenames import TopicPartition
 from tiering.local_tier.errors import InvalidPartitions
 from tiering.local_tier.local_tier import LocalTier
@@ -34,24 +33,16 @@ def test_a_growth_that_failed_half_way_is_completed_when_it_is_asked_for_again()
     host = Host()
     tier = host.started()
     tier.create_topic("orders", 2)
-    was = host.disk.write
-
-    def failing(file: str, start: int, data: bytes) -> None:
-        if file.startswith("/a/orders-2/partition.metadata"):
-            raise Unreadable(f"{file}: Input/output error")
-        was(file, start, data)
-
-    host.disk.write = failing  # type: ignore[method-assign]
-    with pytest.raises(Offline, match="/a: this log directory is offline"):
-        tier.create_partitions("orders", 5)
-    assert tier.topic("orders").partitions == (0, 1, 2, 3, 4)
-    assert tier.topic("orders").being_made == (2,)
-    assert [p.partition for p in tier.partitions()] == [1, 3, 4]
-    with pytest.raises(Offline, match="/a: this log directory is offline"):
-        tier.create_partitions("orders", 5)
-    with pytest.raises(InvalidPartitions):
-        tier.create_partitions("orders", 4)
-    host.disk.write = was  # type: ignore[method-assign]
+    with host.failing_writes("/a/orders-2/partition.metadata"):
+        with pytest.raises(Offline, match="/a: this log directory is offline"):
+            tier.create_partitions("orders", 5)
+        assert tier.topic("orders").partitions == (0, 1, 2, 3, 4)
+        assert tier.topic("orders").being_made == (2,)
+        assert [p.partition for p in tier.partitions()] == [1, 3, 4]
+        with pytest.raises(Offline, match="/a: this log directory is offline"):
+            tier.create_partitions("orders", 5)
+        with pytest.raises(InvalidPartitions):
+            tier.create_partitions("orders", 4)
     tier.stop()
     tier = host.started()
     assert tier.topic("orders") == Topic(tier.topic("orders").topic_id, (0, 1, 2, 3, 4))
