@@ -222,13 +222,19 @@ def test_the_snapshots_below_the_start_go_with_their_segments(tmp_path: Path) ->
     assert (at.files(".snapshot"), at.files(".deleted")) == ([2], [])
 
 
-def test_files_that_were_given_up_stay_for_the_delay(tmp_path: Path) -> None:
-    at = Log(tmp_path, settings(file_delete_delay_ms=1000))
+def just_deleted(folder: Path) -> Log:
+    """A log that has given up two segments, whose files go a second later."""
+    at = Log(folder, settings(file_delete_delay_ms=1000))
     sequenced(at, 1, 2)
     at.log.roll()
     at.log.update_high_watermark(2)
     at.log.maybe_increment_log_start_offset(2)
     assert delete_old(at) == 2
+    return at
+
+
+def test_files_that_were_given_up_stay_for_the_delay(tmp_path: Path) -> None:
+    at = just_deleted(tmp_path)
     assert at.files(".snapshot") == [2]
     assert at.files(".log.deleted") == [0, 1]
     assert at.files(".snapshot.deleted") == [1]
@@ -241,12 +247,7 @@ def test_files_that_were_given_up_stay_for_the_delay(tmp_path: Path) -> None:
 
 
 def test_files_that_were_given_up_do_not_stay_longer_because_the_clock_is_set_back(tmp_path: Path) -> None:
-    at = Log(tmp_path, settings(file_delete_delay_ms=1000))
-    sequenced(at, 1, 2)
-    at.log.roll()
-    at.log.update_high_watermark(2)
-    at.log.maybe_increment_log_start_offset(2)
-    assert delete_old(at) == 2
+    at = just_deleted(tmp_path)
     at.clock.sleep(-3_600_000)
     at.log.folder.delete_due()
     assert at.files(".log.deleted") == [0, 1], "who reads them may do so yet"
