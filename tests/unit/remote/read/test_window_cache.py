@@ -1,6 +1,5 @@
 """The chunk cache in memory: whoever asks, a chunk is requested once, and the bound holds whatever is under way or in use."""
 
-import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -263,7 +262,6 @@ class AnyUse(RuleBasedStateMachine):
         self.source.error = None
         self.jobs.run()
         self.held.clear()
-        gc.collect()  # errors hold the frames that they went through
         kept = {id(window): window for window in self.cache._windows.values()}
         assert self.cache.used == sum(window.end - window.start for window in kept.values())
 
