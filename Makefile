@@ -40,9 +40,11 @@ $(VENV):
 
 # Numba compiles what reads and writes records once, here, rather than in the first test or job that needs it; and Python what
 # commands load.
+# The lock has everything. To look for dependencies uv would fetch pyspark's source, 450 MB, and build what it has built before.
 $(READY): requirements.txt pyproject.toml | $(VENV)
-	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(UV) pip check --quiet --python $(BIN)/python
 	@$(BIN)/python -c 'import local_log.engine.append.validator, remote.store.s3.store, tiering.api, local_log.formats.record_batch.columns as columns; columns.warm_up()'
 	@touch $@
 	@echo "Ready"
