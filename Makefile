@@ -5,6 +5,7 @@ PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 # A virtual environment and an editable install hold absolute paths: a copied or moved tree must make its own.
 HERE := $(firstword $(shell pwd | cksum))
 VENV := .venv/.made-$(HERE)
+PACKAGES := .venv/.packages-$(HERE)
 READY := .venv/.ready-$(HERE)
 UV = $(if $(shell uv --version 2>/dev/null),uv,$(BIN)/uv)
 
@@ -14,12 +15,15 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 # A run starts hundreds of Python processes: without bytecode each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock lint lint-types lint-style lint-contracts lint-tidy test simulate docs bench soak trial demo wheel clean
+.PHONY: help setup packages lock lint lint-types lint-style lint-contracts lint-tidy test simulate docs bench soak trial demo wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## make .venv from requirements.txt; PYTHON=path picks the interpreter
+	@:
+
+packages: $(PACKAGES)
 	@:
 
 # Pyenv leaves a python3.x in PATH for versions that it will not run, so each candidate is tried by running it.
@@ -38,13 +42,16 @@ $(VENV):
 	fi; \
 	touch $@
 
-# Numba compiles what reads and writes records once, here, rather than in the first test or job that needs it; and Python what
-# commands load.
 # The lock has everything. To look for dependencies uv would fetch pyspark's source, 450 MB, and build what it has built before.
-$(READY): requirements.txt pyproject.toml | $(VENV)
+$(PACKAGES): requirements.txt pyproject.toml | $(VENV)
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(UV) pip check --quiet --python $(BIN)/python
+	@touch $@
+
+# Numba compiles what reads and writes records once, here, rather than in the first test or job that needs it; and Python what
+# commands load.
+$(READY): $(PACKAGES)
 	@$(BIN)/python -c 'import local_log.engine.append.validator, remote.store.s3.store, tiering.api, local_log.formats.record_batch.columns as columns; columns.warm_up()'
 	@touch $@
 	@echo "Ready"
@@ -57,7 +64,7 @@ lock: | $(VENV) ## update requirements.txt from pyproject.toml; ARGS=--upgrade t
 	  "A lock with hashes for Python 3.11 to 3.14; \`make lock\` renews it."; cat requirements.txt; } >requirements.new
 	@mv requirements.new requirements.txt
 
-lint: setup ## style, types, import contracts and the tidy test; silent when all is well
+lint: packages ## style, types, import contracts and the tidy test; silent when all is well
 	@$(MAKE) --silent --jobs 2 lint-types lint-style lint-contracts lint-tidy
 
 lint-types:
