@@ -30,13 +30,14 @@ class Transactions:
         self.open: dict[int, int] = dict(open_at_start or {})
         self._with_records = set(self.open)
 
-    def follow(self, chunk: Chunk) -> Iterator[EndedTxn]:
+    def follow(self, chunk: Chunk, marker_types: Mapping[int, int] | None = None) -> Iterator[EndedTxn]:
         """Processes the chunk's batches; yields each transaction that ends in it. Raises Corrupt.
 
-        A marker that compaction has emptied has no content, so it ends no transaction.
+        A marker that compaction has emptied has no content, so it ends no transaction. `marker_types` are the chunk's
+        `control_types`, if they are known.
         """
         transactional = chunk.where(chunk.batches.is_transactional)
-        types = control_types(transactional.where(transactional.batches.is_control))
+        types = control_types(transactional.where(transactional.batches.is_control)) if marker_types is None else marker_types
         b = transactional.batches
         columns = (b.header["producer_id"], b.is_control, b.base_offset, b.count)
         for producer, is_marker, offset, count in zip(*(column.tolist() for column in columns), strict=True):

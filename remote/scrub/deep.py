@@ -1,7 +1,7 @@
 """Deep scrub: reads archived segments completely and checks every batch and index against the manifest's entry."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from local_log.errors import Corrupt, Invalid, placed
@@ -27,7 +27,8 @@ from remote.manifest.segment_entry import (
 )
 from remote.read.context import Decoder
 from remote.scrub.finding import Finding, Kind
-from remote.scrub.steps import SegmentToRead
+from remote.scrub.segment_transactions import SegmentTransactions, TransactionsBuilder
+from remote.scrub.steps import ScrubbedSegment, SegmentToRead
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile, check_beside, check_log
 from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
@@ -59,8 +60,8 @@ class PartitionDeepScrub:
     _open: tuple[str, Mapping[int, int]] = ("", _NO_TRANSACTIONS)
     """The segment that was read last, and the ongoing transactions at its end: first offsets by producer id."""
 
-    def check(self, entry: SegmentEntry, before: SegmentEntry | None) -> tuple[Finding, ...]:
-        """The findings about a segment whose objects exist, at most one for each object.
+    def check(self, entry: SegmentEntry, before: SegmentEntry | None) -> ScrubbedSegment:
+        """The findings about a segment whose objects exist, at most one for each object, and its transactions.
 
         `before` is the segment that ends where this one starts; only its ongoing transactions are read. Raises Unavailable, and
         Invalid if the segment cannot be read (NoKey, WrongKey, Newer, or the store denies access).
@@ -71,7 +72,7 @@ class PartitionDeepScrub:
             stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))
             damaged = tuple(f for key, one in stored if (f := self._check_stored(key, one)) is not None)
             if damaged:
-                return damaged
+                return ScrubbedSegment(damaged)
         try:
             parts = self._parts(entry, aux_key)
             aux_finding = None
@@ -79,17 +80,32 @@ class PartitionDeepScrub:
             parts, aux_finding = {}, e.finding
         self._open = entry.segment_id, _open_transactions(parts)
         segment = self._segment(entry, log_key, aux_key, parts, open_transactions)
+        followed = TransactionsBuilder(entry.base_offset, entry.end_offset)
         try:
-            checked = check_log(segment)
+            checked = check_log(segment, followed.add)
         except Corrupt as e:
-            return tuple(f for f in (aux_finding, Finding(Kind.bad_batch, log_key, e.problem, e.position)) if f is not None)
+            log_finding = Finding(Kind.bad_batch, log_key, e.problem, e.position)
+            return ScrubbedSegment((log_finding,) if aux_finding is None else (aux_finding, log_finding))
         finding = _check_entry(entry, checked, log_key)
         if finding is None and aux_finding is None:
             try:
                 check_beside(checked)
             except Corrupt as e:
                 finding = Finding(Kind.bad_index, aux_key, e.problem, e.position)
-        return tuple(f for f in (aux_finding, finding) if f is not None)
+        found = tuple(f for f in (aux_finding, finding) if f is not None)
+        return ScrubbedSegment(found, None if aux_finding else self._transactions(entry, parts, followed, is_sound=not found))
+
+    def _transactions(
+        self, entry: SegmentEntry, parts: Mapping[str, bytes], followed: TransactionsBuilder, *, is_sound: bool
+    ) -> SegmentTransactions:
+        """The segment's transactions beside what readers are told, who do not look where `txn_index_empty` is set.
+
+        Where another finding about the segment may explain it, nothing is said of transactions that lie in it as a whole.
+        """
+        own, later = (read_txn_index(parts.get(part, b"")) for part in (TRANSACTION_INDEX, ABORTED_LATER))
+        aborted = () if entry.txn_index_empty else (*own, *later)
+        built = followed.build(aborted, self.manifest.log_start_offset)
+        return built if is_sound else replace(built, misread=())
 
     def _check_stored(self, key: str, stored: StoredObject) -> Finding | None:
         found = 0
@@ -163,15 +179,15 @@ class DeepScrub:
     decoded: Decoder
     _of_partition: PartitionDeepScrub | None = None
 
-    def read(self, unread: SegmentToRead) -> tuple[Finding, ...]:
-        """The findings about a segment, or the reason why it cannot be read. Raises Unavailable, RequestsExhausted."""
+    def read(self, unread: SegmentToRead) -> ScrubbedSegment:
+        """What is found in a segment, or the reason why it cannot be read. Raises Unavailable, RequestsExhausted."""
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
             self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
         try:
             return self._of_partition.check(unread.entry, unread.before)
         except Invalid as e:
             key = unread.manifest.path.segment(unread.entry.log_name)
-            return (Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),)
+            return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
 
 
 class _DamagedObject(Exception):

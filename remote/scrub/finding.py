@@ -24,6 +24,8 @@ class Kind(StrEnum):
     corrupt_manifest = "corrupt_manifest"
     foreign_key = "foreign_key"
     lost = "lost"
+    missing_abort = "missing_abort"
+    false_abort = "false_abort"
 
     gap = "gap"
     fresh_orphan = "fresh_orphan"

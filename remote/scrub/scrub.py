@@ -12,7 +12,8 @@ from remote.scrub.inventory import StrayObject, inventory
 from remote.scrub.objects import foreign, orphan
 from remote.scrub.partition import PartitionScrub
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import ScrubStep, SegmentToRead
+from remote.scrub.steps import ScrubbedSegment, ScrubStep, SegmentToRead
+from remote.scrub.transactions import TransactionCheck
 from remote.store.api import ObjectMeta
 
 
@@ -29,7 +30,7 @@ def scrub(
     """
     segments = DeepScrub(store, decoded)
 
-    def read(unread: SegmentToRead) -> tuple[Finding, ...] | None:
+    def read(unread: SegmentToRead) -> ScrubbedSegment | None:
         try:
             return segments.read(unread)
         except RequestsExhausted:
@@ -59,9 +60,13 @@ def walk(
         yield Finding(Kind.left_out, reached.key, "everything from here on: the request limit is reached")
 
 
-def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], tuple[Finding, ...] | None]) -> Iterator[Finding]:
-    """The findings of the steps, with those of `read` in the place of each segment; `read` returns None if it read nothing."""
+def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], ScrubbedSegment | None]) -> Iterator[Finding]:
+    """The findings of the steps, with those of `read` in the place of each segment; `read` returns None if it read nothing.
+
+    Those about transactions that end in a later segment come with that one.
+    """
     not_read: Counter[PartitionPath] = Counter()
+    transactions: TransactionCheck | None = None
     for step in steps:
         if isinstance(step, Finding):
             yield step
@@ -69,8 +74,12 @@ def findings_of(steps: Iterable[ScrubStep], read: Callable[[SegmentToRead], tupl
             found = read(step)
             if found is None:
                 not_read[step.manifest.path] += 1
-            else:
-                yield from found
+                transactions = None
+                continue
+            yield from found.findings
+            if transactions is None or transactions.path != step.manifest.path:
+                transactions = TransactionCheck(step.manifest.path)
+            yield from transactions.add(step.entry, found.transactions)
         elif not_read[step.path]:
             yield not_checked(step.path, f"{not_read[step.path]} segments were not read: the request limit is reached")
 

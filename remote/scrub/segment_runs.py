@@ -10,8 +10,7 @@ from remote.manifest.segment_entry import IDENTITY, SegmentEntry
 from remote.read.context import Decoder
 from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.deep import DeepScrub
-from remote.scrub.finding import Finding
-from remote.scrub.steps import SegmentToRead
+from remote.scrub.steps import ScrubbedSegment, SegmentToRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,9 @@ class SegmentRun:
 
 @dataclass(frozen=True, slots=True)
 class ScrubbedRun:
-    """The findings about each segment of a run; None for a segment that was not read, because the request limit was reached."""
+    """What was found in each segment of a run; None for a segment that was not read, because the request limit was reached."""
 
-    found: tuple[tuple[Finding, ...] | None, ...]
+    found: tuple[ScrubbedSegment | None, ...]
     requests: int
 
 
@@ -85,7 +84,7 @@ def requests_per_run(runs: tuple[SegmentRun, ...], requests_max: int) -> tuple[i
 def scrub_run(store: RequestBudget, decoded: Decoder, run: SegmentRun) -> ScrubbedRun:
     """Deep scrub of the segments of a run. Raises Unavailable."""
     segments = DeepScrub(store, decoded)
-    found: list[tuple[Finding, ...] | None] = []
+    found: list[ScrubbedSegment | None] = []
     before = run.before
     for entry in run.entries:
         meets = before is not None and before.end_offset == entry.base_offset

@@ -6,6 +6,7 @@ from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.finding import Finding
+from remote.scrub.segment_transactions import SegmentTransactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class SegmentToRead:
     manifest: Manifest
     entry: SegmentEntry
     before: SegmentEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubbedSegment:
+    """The findings about a segment alone, and its transactions, to be compared with other segments; None if it is damaged."""
+
+    findings: tuple[Finding, ...] = ()
+    transactions: SegmentTransactions | None = None
 
 
 @dataclass(frozen=True, slots=True)

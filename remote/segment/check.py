@@ -21,7 +21,7 @@ from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP, Codec
-from local_log.formats.transactions import Transactions
+from local_log.formats.transactions import Transactions, control_types
 from remote.segment.times import least_timestamps
 
 T = TypeVar("T")
@@ -121,8 +121,15 @@ def _needed(segment: LogSegmentData, file: SegmentFile | None, suffix: str) -> S
     return file
 
 
-def check_log(segment: LogSegmentData) -> SegmentCopy:
-    """Reads the log file once and checks every batch. Raises Corrupt, placed in it."""
+def _not_seen(_chunk: Chunk, _marker_types: Mapping[int, int]) -> None:
+    pass
+
+
+def check_log(segment: LogSegmentData, seen: Callable[[Chunk, Mapping[int, int]], None] = _not_seen) -> SegmentCopy:
+    """Reads the log file once and checks every batch. Raises Corrupt, placed in it.
+
+    `seen` is given each chunk once its batches are checked, with the types of its markers by offset.
+    """
     checked = SegmentCopy(segment)
     transactions = Transactions(segment.open_transactions)
     before = segment.base_offset - 1
@@ -139,11 +146,21 @@ def check_log(segment: LogSegmentData) -> SegmentCopy:
         positions = batches.positions.astype(np.int64) + chunk.position
         columns.append((positions, batches.last_offset, batches.max_timestamp, least_timestamps(chunk)))
         _check_epochs(chunk, checked)
-        for ended in transactions.follow(chunk):
+        types = control_types(chunk.where(chunk.batches.is_transactional & chunk.batches.is_control))
+        seen(chunk, types)
+        for ended in transactions.follow(chunk, types):
             if ended.is_aborted:
                 checked.aborted.append(ended.txn)
                 if ended.has_records:  # without records, as after compaction, readers need no marker
                     checked.abort_markers.add(ended.txn.last_offset)
+    _check_end(checked, segment)
+    joined = map(np.concatenate, zip(*columns, strict=True))
+    checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
+    checked.open_transactions = transactions.open
+    return checked
+
+
+def _check_end(checked: SegmentCopy, segment: LogSegmentData) -> None:
     if checked.size != segment.size:
         raise Corrupt(
             f"the last {segment.size - checked.size} bytes of an inactive segment are no whole batch; "
@@ -151,15 +168,11 @@ def check_log(segment: LogSegmentData) -> SegmentCopy:
             file=segment.path,
             position=checked.size,
         )
-    if not columns:
+    if not segment.size:
         raise Corrupt(
             "an inactive segment without a batch, which no log cleaner has emptied; restore its files from a replica",
             file=segment.path,
         )
-    joined = map(np.concatenate, zip(*columns, strict=True))
-    checked.positions, checked.last_offsets, checked.max_timestamps, checked.min_timestamps = joined
-    checked.open_transactions = transactions.open
-    return checked
 
 
 def _check_order(chunk: Chunk, before: int, segment: LogSegmentData) -> None:

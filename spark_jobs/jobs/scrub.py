@@ -25,7 +25,7 @@ from remote.scrub.finding import Finding
 from remote.scrub.scrub import findings_of, walk
 from remote.scrub.segment_runs import ScrubbedRun, SegmentRun, requests_of, requests_per_run, segment_runs, stored_bytes
 from remote.scrub.settings import ScrubSettings
-from remote.scrub.steps import ScrubStep, SegmentToRead
+from remote.scrub.steps import ScrubbedSegment, ScrubStep, SegmentToRead
 from remote.signed_store import trusted
 from remote.store.open import open_store
 from spark_jobs.common.arguments import JobArguments, master_option, price_options
@@ -84,7 +84,7 @@ class SparkScrub:
     segments: int = 0
     bytes: int = 0
     tasks: int = 0
-    _found: "deque[tuple[Finding, ...] | None]" = field(default_factory=deque)
+    _found: "deque[ScrubbedSegment | None]" = field(default_factory=deque)
 
     def findings(self, steps: Iterable[ScrubStep]) -> Iterator[Finding]:
         """The findings of a walk, with those of its segments in their places. Raises Unavailable, and Spark's errors."""
@@ -95,7 +95,7 @@ class SparkScrub:
         for held in _rounds(steps):
             parts = tuple(segment_runs((step for step in held if isinstance(step, SegmentToRead)), self.task_bytes))
             for scrubbed, run in zip(self._read(parts), parts, strict=True):
-                self._found.extend(((),) * len(run.entries) if scrubbed is None else scrubbed.found)
+                self._found.extend((ScrubbedSegment(),) * len(run.entries) if scrubbed is None else scrubbed.found)
             yield from held
 
     def _read(self, runs: tuple[SegmentRun, ...]) -> list[ScrubbedRun | None]:

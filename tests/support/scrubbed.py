@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archive_fakes import FixedClock, MemoryStore
+from crc32c import crc32c
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, offload_all
 
@@ -14,7 +15,7 @@ from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest import codec
 from remote.manifest.model import Manifest
-from remote.manifest.segment_entry import SegmentEntry
+from remote.manifest.segment_entry import AuxRange, SegmentEntry
 from remote.manifest.store import Stored, load_newest
 from remote.scrub.budget import RequestBudget
 from remote.scrub.finding import Finding, Kind
@@ -106,3 +107,20 @@ def flip(store: MemoryStore, key: str, position: int) -> None:
     body = bytearray(store.objects[key])
     body[position] ^= 1
     store.objects[key] = bytes(body)
+
+
+def with_part(
+    store: MemoryStore, number: int, part: str, change: Callable[[bytes], bytes], topic: str = TXN, **fields: Any
+) -> str:
+    """Changes a part of an aux object, and what the manifest says of it, as an uploader with a bug would; the object's key."""
+    entry = newest(store, topic).manifest.entries[number]
+    key = path(store, topic).segment(entry.aux_name)
+    bodies = {p: store.objects[key][r.start : r.end] for p, r in entry.aux_ranges.items()}
+    bodies[part] = change(bodies.get(part, b""))
+    ranges, aux = {}, b""
+    for name, body in bodies.items():
+        ranges[name] = AuxRange(len(aux), len(aux) + len(body), crc32c(body))
+        aux += body
+    store.objects[key] = aux
+    with_entry(store, number, topic, aux_ranges=ranges, aux_size=len(aux), aux_crc32c=crc32c(aux), **fields)
+    return key

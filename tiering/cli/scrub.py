@@ -51,8 +51,9 @@ def command(**given: Any) -> Exit | None:
     """Check that every manifest, object and offset of an archive is intact. Print a line for each finding; change nothing.
 
     Without --deep it needs a listing and one request per manifest, and finds objects that are missing, of a different size or
-    orphaned, and broken chains of manifests. With --deep every segment is read. Without the key of an encrypted segment, only
-    its stored bytes are verified, and it is reported as unreadable.
+    orphaned, and broken chains of manifests. With --deep every segment is read, and the markers of transactions are compared with
+    what consumers with read_committed are told (missing_abort, false_abort). Without the key of an encrypted segment, only its
+    stored bytes are verified, and it is reported as unreadable.
 
     The exit code is 6 if there is an anomaly, otherwise 3 if something is unreadable. gap, fresh_orphan and left_out are no
     anomalies.

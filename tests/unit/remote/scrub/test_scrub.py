@@ -10,7 +10,7 @@ from archive_fakes import Door, MemoryStore, verbs
 from crc32c import crc32c
 from golden_logs import broker_logs, legacy_logs, legacy_partitions
 from logs_to_archive import cut_finer, finer_logs, offload_all
-from scrubbed import BIG, NOW_MS, TXN, findings, flip, found, newest, path, rewritten, with_entry
+from scrubbed import BIG, NOW_MS, TXN, findings, flip, found, newest, path, rewritten, with_entry, with_part
 
 from local_log.formats.batches import scan
 from local_log.formats.checkpoints import EpochEntry
@@ -19,7 +19,6 @@ from remote import archive
 from remote.manifest import codec
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest
-from remote.manifest.segment_entry import AuxRange
 from remote.scrub.finding import Kind
 from remote.scrub.objects import GRACE_MS
 from remote.store.open import open_store
@@ -132,21 +131,6 @@ def test_a_flipped_bit_beside_the_log_is_found(store: MemoryStore) -> None:
         assert (finding.kind, finding.key, finding.position) == (Kind.wrong_crc, key, where.start)
         assert part in finding.problem
         flip(store, key, where.start)
-
-
-def with_part(store: MemoryStore, number: int, part: str, change: Callable[[bytes], bytes], topic: str) -> str:
-    """Changes a part of an aux object, and what the manifest says of it, as an uploader with a bug would; the object's key."""
-    entry = newest(store, topic).manifest.entries[number]
-    key = path(store, topic).segment(entry.aux_name)
-    bodies = {p: store.objects[key][r.start : r.end] for p, r in entry.aux_ranges.items()}
-    bodies[part] = change(bodies[part])
-    ranges, aux = {}, b""
-    for name, body in bodies.items():
-        ranges[name] = AuxRange(len(aux), len(aux) + len(body), crc32c(body))
-        aux += body
-    store.objects[key] = aux
-    with_entry(store, number, topic, aux_ranges=ranges, aux_size=len(aux), aux_crc32c=crc32c(aux))
-    return key
 
 
 def other_last_byte(body: bytes) -> bytes:
