@@ -28,6 +28,10 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.migration.policy": "bidirectional",
+    # A client that has given up before it hears that it has joined does not leave: its member keeps partitions for a session,
+    # which begins anew with each start. With Kafka's 45 s all partitions of a group may be such a member's for the whole round.
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "500",
     "storage.min.free.bytes": str(KEPT_BYTES),
     "log.retention.check.interval.ms": "1000",
     "log.cleaner.backoff.ms": "1000",
@@ -48,6 +52,8 @@ class Server:
     counts: Counter[str] = field(default_factory=Counter)
     spent_s: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    started_s: float = 0
+    """How long the last awaited start took."""
     process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
@@ -69,11 +75,13 @@ class Server:
         ]  # fmt: skip
         with said.open("ab") as file:
             self.process = subprocess.Popen(command, stderr=file, stdout=file)
-        until = time.monotonic() + READY_S_MAX
+        began = time.monotonic()
+        until = began + READY_S_MAX
         while is_awaited and b"topics at" not in said.read_bytes()[begin:]:
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"it does not start, see {said}")
             time.sleep(0.05)
+        self.started_s = time.monotonic() - began if is_awaited else self.started_s
 
     def end(self, number: signal.Signals) -> None:
         """Ends it by a signal."""
@@ -117,7 +125,8 @@ class Nemesis:
         first = [self.kill, self.long_pause, self.outage]  # in every round
         self.chance.shuffle(first)
         while time.monotonic() < until_s:
-            time.sleep(0.5 + self.chance.random() * 4)
+            # Where others use the processors, too, clients need as long again to come back as the process needs to start.
+            time.sleep(0.5 + self.chance.random() * 4 + self.server.started_s)
             what = first.pop() if first else self.chance.choices([*happens], [*happens.values()])[0]
             self.server.require_alive()
             began = time.monotonic()
