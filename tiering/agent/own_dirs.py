@@ -90,7 +90,7 @@ def own_dirs(config: Config, environment: Mapping[str, str], say: Callable[[str]
 
     if config.settings.archive_url is None:
         make_folders(config.settings.log_dirs)
-        service = own_tier(config, report, lambda topic: {**config.log_settings(topic), TIERED: "false"})
+        service = own_tier(config, report, partial(_without_archive, config))
         assert service is not None
         with _running(OwnDirs(service), say) as dirs:
             yield dirs
@@ -104,6 +104,11 @@ def own_dirs(config: Config, environment: Mapping[str, str], say: Callable[[str]
             if built.open(PATIENCE_S):
                 say(f"created a new archive, {config.settings.archive_url}")
             yield dirs
+
+
+def _without_archive(config: Config, topic: str) -> Mapping[str, str]:
+    """The settings of a topic's logs that nobody archives."""
+    return {name: text for name, text in config.log_settings(topic).items() if name != TIERED}
 
 
 @contextmanager

@@ -164,5 +164,5 @@ def own_log_settings(topic: str) -> Mapping[str, str]:
     """The settings of a topic's logs in a log directory of ours; without a configuration nothing of it is deleted."""
     config = configured()
     if config is None:
-        return {"remote.storage.enable": "true", "retention.ms": "-1", "retention.bytes": "-1"}
+        return {"remote.storage.enable": "true", "retention.ms": "-1"}
     return config.log_settings(topic)

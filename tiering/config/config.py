@@ -71,7 +71,7 @@ class Config:
 
         As in the archive nothing expires unless a retention is given, and a topic is tiered unless it is not archived.
         """
-        given = {"retention.ms": "-1", "retention.bytes": "-1"}
+        given = {"retention.ms": "-1"}
         if (interval := "log.flush.scheduler.interval.ms") in self.places:  # what Kafka's flush.ms is by default
             given["flush.ms"] = str(getattr(self.settings, interval.replace(".", "_")))
         for name in topics.OF_TOPICS:

@@ -47,6 +47,7 @@ max.message.bytes = 6
     assert (of_a.segment_ms, of_a.max_message_bytes, of_a.segment_bytes, of_a.flush_ms) == (9, 6, 1_048_577, 77)
     assert (of_b.segment_ms, of_b.max_message_bytes) == (7_200_000, 5)
     assert (of_b.retention_ms, of_b.retention_bytes, of_b.remote_storage_enable) == (-1, -1, True)
+    assert "retention.bytes" not in config.log_settings("b"), "Kafka's default is no setting of the broker, as clients are told"
 
 
 def test_a_topic_that_is_not_archived_is_not_tiered(tmp_path: Path) -> None:
