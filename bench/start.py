@@ -1,4 +1,6 @@
-"""What starts cost: commands, a first `status`, the first kernel, Spark's first count; with the wheel's kernels and numba's.
+"""What starts cost: commands, completion, a first `status`, a wrong endpoint, the first kernel, Spark's first count.
+
+With the wheel's kernels and with numba's.
 
 The wheel is unpacked twice, once without its libraries of kernels, and compiled to bytecode. CPU seconds are the best of several
 starts that take turns; those of Spark are of the clock, from a new session to its first count.
@@ -10,13 +12,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+import completions  # beside this file
 import first_status  # beside this file
+import wrong_endpoint  # beside this file
 from built_wheel import built_wheel  # beside the tests
 from endpoint_servers import served  # beside this file
 from golden_logs import broker_logs  # beside the tests
+from processes import cpu_seconds, environment_of, tiering  # beside this file
 from real_kafka import TOOLS, jars  # beside the tests
 from targets import Targets  # beside this file
 
@@ -25,6 +30,8 @@ from spark_jobs.java import java_home
 TOPIC, PARTITION = "g-big", "g-big-0"
 HELP_MAX, LOOK_MAX, READ_MAX = 0.10, 0.35, 0.40
 FIRST_STATUS_MAX = 2.0
+OTHER_ROUNDS = 2
+"""Of what has no target of ours: numba's ways take most of the time."""
 WARM_UP = "import local_log.formats.record_batch.columns as columns; columns.warm_up()"
 FIRST_COUNT = """
 import sys, time
@@ -43,27 +50,37 @@ def run(out: Path, rounds: int) -> None:
     logs, archive, config = broker_logs(out / "logs", PARTITION), out / "archive", out / "tiering.toml"
     config.write_text(f'[log]\ndirs = ["{logs}"]\n[archive]\nurl = "{archive}"\n')
     compiled, plain = _unpacked(out)
-    kept = _environment(plain, NUMBA_CACHE_DIR=str(out / "kept"))
-    ways = {"the wheel's kernels": _environment(compiled), "numba's, kept": kept}
-    _cpu(_tiering("offload", "--log-dir", logs, "--archive", archive), kept)
+    kept = environment_of(plain, NUMBA_CACHE_DIR=str(out / "kept"))
+    ways = {"the wheel's kernels": environment_of(compiled), "numba's, kept": kept}
+    cpu_seconds(tiering("offload", "--log-dir", logs, "--archive", archive), kept)
     targets = Targets()
     print("CPU seconds of a start, the best of", rounds, *(f"  {way}" for way in ways))
     for name, (words, bound) in _commands(archive, config).items():
-        best = [min(_cpu(_tiering(*words), environment) for _ in range(rounds)) for environment in ways.values()]
+        turns = dict.fromkeys(ways, rounds) | {"numba's, kept": OTHER_ROUNDS}
+        best = [min(cpu_seconds(tiering(*words), ways[way]) for _ in range(n)) for way, n in turns.items()]
         print(f"  {name:44}", *(f"{seconds:7.2f}" for seconds in best), flush=True)
         targets.at_most(f"CPU seconds of {name}", best[0], bound)
-    _of_others(logs, rounds)
+    _of_others(logs, OTHER_ROUNDS)
+    print("CPU seconds of a completion, the best of", rounds)
+    for what, seconds in completions.seconds(out / "completions", compiled, TOPIC, archive, config, rounds).items():
+        print(f"  {what:44} {seconds:7.2f}", flush=True)
+        if what != completions.S3_FIRST:
+            targets.at_most(f"CPU seconds to complete {what}", seconds, completions.SECONDS_MAX)
     print(f"The first status of {first_status.PARTITIONS} partitions, seconds")
-    for place, seconds in first_status.seconds(out / "status", _environment(compiled)).items():
+    for place, seconds in first_status.seconds(out / "status", environment_of(compiled)).items():
         print(f"  {place:44} {seconds:7.2f}", flush=True)
         targets.at_most(f"seconds of the first status, {place}", seconds, FIRST_STATUS_MAX)
+    print("A wrong endpoint is told of after seconds, and the command has ended after")
+    for what, said, ended in wrong_endpoint.seconds(compiled, logs):
+        print(f"  {what:44} {said:7.2f} {f'{ended:7.2f}' if ended else '      -'}", flush=True)
+        targets.at_most(f"seconds until a wrong endpoint is told of: {what}", said, wrong_endpoint.SECONDS_MAX)
     print("The first kernel of a new container, CPU seconds")
-    for number in range(rounds):
-        fresh = _environment(plain, NUMBA_CACHE_DIR=str(out / f"fresh-{number}"))
-        warm = {"the wheel's": _environment(compiled), "numba's": fresh}
-        print("  ", *(f"{way} {_cpu([sys.executable, '-c', WARM_UP], how):.2f} " for way, how in warm.items()), flush=True)
+    for number in range(OTHER_ROUNDS):
+        fresh = environment_of(plain, NUMBA_CACHE_DIR=str(out / f"fresh-{number}"))
+        warm = {"the wheel's": environment_of(compiled), "numba's": fresh}
+        print("  ", *(f"{way} {cpu_seconds([sys.executable, '-c', WARM_UP], how):.2f} " for way, how in warm.items()), flush=True)
     print("Spark's first count of a new session, seconds")
-    ways["numba's, nothing kept"] = _environment(plain, NUMBA_CACHE_DIR=str(out / "fresh-of-spark"))
+    ways["numba's, nothing kept"] = environment_of(plain, NUMBA_CACHE_DIR=str(out / "fresh-of-spark"))
     for way, environment in ways.items():
         command = [sys.executable, "-c", FIRST_COUNT, str(archive), TOPIC]
         counted = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -96,7 +113,7 @@ def _of_others(logs: Path, rounds: int) -> None:
         tool = [f"{java_home()}/bin/java", "-cp", classes, "org.apache.kafka.tools.GetOffsetShell"]
         others["kafka-get-offsets.sh"] = [*tool, "--bootstrap-server", address, "--topic", TOPIC]
         for name, command in others.items():
-            print(f"  {name:44} {min(_cpu(command, os.environ) for _ in range(rounds)):7.2f}", flush=True)
+            print(f"  {name:44} {min(cpu_seconds(command, os.environ) for _ in range(rounds)):7.2f}", flush=True)
 
 
 def _unpacked(out: Path) -> tuple[Path, Path]:
@@ -110,23 +127,3 @@ def _unpacked(out: Path) -> tuple[Path, Path]:
     for folder in folders:
         compileall.compile_dir(folder, quiet=1, workers=0)
     return folders
-
-
-def _environment(modules: Path, **more: str) -> dict[str, str]:
-    # Python would take the modules of the working directory first, which are the checkout's.
-    return {**os.environ, "PYTHONPATH": str(modules), "PYTHONSAFEPATH": "1", **more}
-
-
-def _tiering(*words: object) -> list[str]:
-    return [sys.executable, "-m", "tiering", *map(str, words)]
-
-
-def _cpu(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """CPU seconds of a process that has to end well."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env=dict(environment), **quiet)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise AssertionError(f"{command} has ended with {process.returncode}")
-    return used.ru_utime + used.ru_stime
