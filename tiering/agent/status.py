@@ -60,8 +60,7 @@ def status(places: Places, holder: FolderHolder, clock: Clock) -> dict[str, Any]
             answer = _asked(address, paths)
             if answer is not None:
                 return answer | {"address": address}
-    partitions = _on_disk(places, clock)
-    asked, problem = _from_the_store(places, partitions, clock)
+    asked, problem = _from_the_store(places, _found(places, clock), clock)
     seen = AgentView(
         0, clock.now_ms(), 0, tuple(paths), places.store.url, swept_ms=places.memory.swept_ms, scrub=places.memory.scrub,
         partitions=tuple(view for view in asked if view is not None), store=problem,
@@ -81,24 +80,25 @@ def _asked(address: str, log_dirs: list[str]) -> dict[str, Any] | None:
 Found = tuple[LogReader | Unopened, PartitionView]
 
 
-def _on_disk(places: Places, clock: Clock) -> list[Found]:
-    """The state of the log directories, and of the archive as the last agent knew it. Costs no request."""
+def _found(places: Places, clock: Clock) -> list[Found]:
+    """The partitions of the log directories, and the state of the archive as the last agent knew it. Opens no segment."""
     found: list[Found] = []
     for log_dir in places.log_dirs:
         for log in log_dir.found(places.config.selects):
-            view = PartitionView(log_dir.path, log.partition, archived=places.memory.archived.get(str(log.partition)))
-            if isinstance(log, Unopened):
-                found.append((log, replace(view, error=ErrorRecord.of(log.error, clock.now_ms()))))
-                continue
-            try:
-                seen = scan_log(log, view.archived or NOTHING)
-            except NoSuchFile:
-                continue  # its broker has just deleted it
-            except LogError as e:
-                found.append((log, replace(view, error=ErrorRecord.of(e, clock.now_ms()))))
-                continue
-            found.append((log, view.on_disk(seen, places.retention(log.partition.topic))))
+            archived, retention = places.memory.archived.get(str(log.partition)), places.retention(log.partition.topic)
+            error = ErrorRecord.of(log.error, clock.now_ms()) if isinstance(log, Unopened) else None
+            found.append((log, PartitionView(log_dir.path, log.partition, archived=archived, retention=retention, error=error)))
     return found
+
+
+def _on_disk(log: LogReader, view: PartitionView, error: ErrorRecord) -> PartitionView | None:
+    """A partition as its log and the last agent show it, where the archive could not be asked; None for one that is gone."""
+    try:
+        return replace(view.on_disk(scan_log(log, view.archived or NOTHING), view.retention), error=error)
+    except NoSuchFile:
+        return None  # its broker has just deleted it
+    except LogError as e:
+        return replace(view, error=ErrorRecord.of(e, error.at_ms))
 
 
 def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[list[PartitionView | None], ErrorRecord | None]:
@@ -122,7 +122,8 @@ def _from_the_store(places: Places, found: list[Found], clock: Clock) -> tuple[l
     problem = ErrorRecord("Unavailable", trouble.problem, clock.now_ms() - round(trouble.seconds * 1000))
     unasked = replace(problem, message=f"{places.store.url} does not respond: only the log directory is shown")
     for at in waiting:  # each with the problem of the one that was asked would name another's manifest
-        views[at] = replace(found[at][1], error=unasked)
+        log, view = found[at]
+        views[at] = _on_disk(log, view, unasked) if isinstance(log, LogReader) else view
     return views, problem
 
 
@@ -142,7 +143,7 @@ def _planned(
     except TopicDeleted as e:
         return replace(view, is_left_alone=True, lag=NO_LAG, error=ErrorRecord.of(e, now_ms))
     except LogError as e:
-        return replace(view, error=ErrorRecord.of(e, now_ms))
+        return _on_disk(log, view, ErrorRecord.of(e, now_ms))
 
 
 def _loss(due: OffloadPlan, source: Callable[[], str], now_ms: int) -> ErrorRecord | None:
