@@ -31,7 +31,7 @@ class Chunk:
     @property
     def end(self) -> int:
         """The position in the file after the last batch."""
-        return self.position + int(self.batches.end[-1])
+        return self.position + self.batches.next_position
 
     def records(self, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
         """The records of all batches with their batches, a few MB at a time (see `columns.decode`).

@@ -38,7 +38,8 @@ def whole(value: Any, name: str = "number") -> int:
     """A whole number that a field of this name may have; True is none. Raises TypeError, ValueError."""
     if type(value) is not int:
         raise TypeError(f"{name} is {value!r}, which is no whole number")
-    return within(value, *bounds_of(name), name)
+    least, most = bounds_of(name)
+    return value if least <= value <= most else within(value, least, most, name)
 
 
 def within(number: int, least: int, most: int, name: str = "number") -> int:

@@ -141,7 +141,7 @@ def _read(body: bytes, at: int) -> tuple[dict[int, Any], int]:
 def _struct(body: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """The integers, structs and lists of a struct of Thrift's compact protocol, by field; other fields are skipped.
 
-    Most fields are one byte and a number of one byte: no call is spent on these, as a page has a thousand of them.
+    Most fields are one byte and a number or a length of one byte: no call is spent on these, as a page has a thousand of them.
     """
     if depth > _DEPTH_MAX:
         raise ValueError(f"structs {depth} deep")
@@ -154,12 +154,12 @@ def _struct(body: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
         else:
             field, at = _integer(body, at)
         kind = first & 15
-        if kind not in _INTEGERS:
-            found[field], at = _value(body, at, kind, depth)
-        elif (byte := body[at]) < 128:
+        if kind in _INTEGERS and (byte := body[at]) < 128:
             found[field], at = (byte >> 1) ^ -(byte & 1), at + 1
+        elif kind == _BYTES and (size := body[at]) < 128:
+            found[field], at = None, at + 1 + size
         else:
-            found[field], at = _integer(body, at)
+            found[field], at = _value(body, at, kind, depth)
     return found, at + 1
 
 

@@ -25,6 +25,9 @@ def installing(protocol: str) -> str | None:
     return None if extra is None else f"pip install 'kafka-tiering[{extra}]'"
 
 
+_NO_NAMES = frozenset(("", ".", ".."))
+
+
 def check_key(key: str) -> None:
     """Refuses what is no key on some store: an absolute path, an empty part, "." or "..", NUL, too many bytes.
 
@@ -53,7 +56,7 @@ def _check(key: str, parts: list[str]) -> None:
         raise Invalid(f"{key!r} is not UTF-8; give a key that is") from error
     if length > key_bytes_max:
         raise Invalid(f"a key of {length} bytes is longer than {key_bytes_max}: {key[:80]!r}…; shorten the names in it")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+    if "\0" in key or not _NO_NAMES.isdisjoint(parts):
         raise Invalid(f"{key!r} is no key; give relative names with one '/' between them, none of them '.' or '..'")
 
 

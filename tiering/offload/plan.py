@@ -69,7 +69,8 @@ def _over_empty(segments: tuple[LocalSegment, ...], last_stable_offset: int) -> 
             end = None
         elif end is None:
             end = segment.end_offset
-        reaching.append(segment if segment.is_empty or end is None else replace(segment, end_offset=end))
+        is_whole = segment.is_empty or end in (None, segment.end_offset)
+        reaching.append(segment if is_whole else replace(segment, end_offset=end))
         end = end if segment.is_empty else None
     return tuple(reversed(reaching))
 

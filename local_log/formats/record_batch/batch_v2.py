@@ -144,6 +144,11 @@ class Batches:
         """The offset after the last batch; there must be one."""
         return int(self.header["base_offset"][-1]) + int(self.header["last_offset_delta"][-1]) + 1
 
+    @property
+    def next_position(self) -> int:
+        """The position after the last batch; there must be one."""
+        return int(self.positions[-1]) + int(self.header["batch_length"][-1]) + LOG_OVERHEAD
+
     def split(self, weight_max: int) -> Iterator["Batches"]:
         """Consecutive groups of batches of about `weight_max` bytes each; compressed bytes count four times."""
         weight = np.cumsum(self.size * np.where(self.codec == Codec.none, np.uint64(1), np.uint64(4)))
