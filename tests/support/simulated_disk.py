@@ -41,6 +41,8 @@ class SimulatedDisk:
         self._is_off = False
         self._root = Folder()
         self._unsure: list[Change] = []
+        self._found: dict[str, Node] = {}
+        """What paths lead to, until a name is removed."""
 
     def after_kill(self) -> "SimulatedDisk":
         """What the next process finds when this one is killed now: everything that was written."""
@@ -197,7 +199,7 @@ class SimulatedDisk:
 
     def state(self, file: str) -> FileState:
         node = self._node(file)
-        return FileState(0, id(node), len(node.now), node.modified_ms * 1_000_000)
+        return FileState(0, node.number, len(node.now), node.modified_ms * 1_000_000)
 
     def set_modified_ms(self, file: str, ms: int) -> None:
         self._file(file).modified_ms = ms
@@ -236,11 +238,16 @@ class SimulatedDisk:
     def _find(self, path: str) -> Node | None:
         if self._is_off:
             raise Crashed(path)
+        known = self._found.get(path)
+        if known is not None:
+            return known
         at: Node | None = self._root
         for name in _parts(path):
             if not isinstance(at, Folder):
                 return None
             at = at.now.get(name)
+        if at is not None:
+            self._found[path] = at
         return at
 
     def _node(self, path: str) -> Node:
@@ -270,8 +277,10 @@ class SimulatedDisk:
 
     def _change(self, change: Change) -> None:
         change.apply(lambda folder: folder.now)
-        for folder, _, _ in change.names:
+        for folder, _, is_taken in change.names:
             folder.modified_ms = self.now_ms
+            if not is_taken:
+                self._found.clear()
         self._unsure.append(change)
 
 

@@ -3,6 +3,7 @@
 import random  # noqa: TID251  # seeded
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 
 from local_log.file_range import FileState
 
@@ -35,6 +36,8 @@ class File:
     cuts: list[int] = field(default_factory=list)
     sizes: list[tuple[int, int]] = field(default_factory=list)
     blocks: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
+    number: int = field(default_factory=count().__next__)
+    """Its inode, which no later file is given."""
 
     def write(self, start: int, data: bytes) -> None:
         if not data:
@@ -107,7 +110,7 @@ class Opened:
 
 
 def state_of(file: File) -> FileState:
-    return FileState(0, id(file), len(file.now), file.modified_ms * 1_000_000)
+    return FileState(0, file.number, len(file.now), file.modified_ms * 1_000_000)
 
 
 def _block(data: bytes | bytearray, block: int) -> bytes:
@@ -121,6 +124,7 @@ class Folder:
     now: "dict[str, Node]" = field(default_factory=dict)
     sure: "dict[str, Node]" = field(default_factory=dict)
     modified_ms: int = 0
+    number: int = field(default_factory=count().__next__)
 
 
 Node = File | Folder

@@ -119,8 +119,13 @@ class Tasks:
                 self.refuse(due, f"retention of {path}")
 
     def paths(self) -> list[PartitionPath]:
-        found = {partition_of(key) for key in self.judge.store.objects}
-        return sorted(path for path in found if path is not None)
+        """Of all partitions of which the store has something."""
+        found, key = list[PartitionPath](), self.judge.store.first_from("")
+        while key is not None:
+            path = partition_of(key)
+            found += [path] if path is not None else []
+            key = self.judge.store.first_from(f"{path.prefix}\x7f" if path is not None else f"{key}\0")
+        return found
 
     def sweep(self, actor: Actor) -> None:
         """`tiering sweep`."""

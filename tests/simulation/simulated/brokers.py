@@ -9,7 +9,6 @@ from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
 from logs_at_work import settings
-from simulated_disk import SimulatedDisk
 from small_logs import marker, produced, records
 
 from local_log.disk import replace_file
@@ -28,6 +27,7 @@ from local_log.formats.filenames import (
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.partition_metadata import write_topic_id
 from remote.keys import PartitionPath
+from simulated.disks import QuietDisk
 from simulated.schedule import Schedule
 
 LOGS = "/logs"
@@ -49,7 +49,7 @@ class Broker:
     name: str
     cluster: "Cluster"
     config: Any
-    disk: SimulatedDisk = field(default_factory=SimulatedDisk)
+    disk: QuietDisk = field(default_factory=QuietDisk)
     log: UnifiedLog = field(init=False)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from remote.keys import PartitionPath, parse_manifest_key, partition_of
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided
 from simulated.schedule import MINUTE_MS, Schedule, Violation
@@ -33,10 +34,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Named:
-    """A manifest, and the keys of all objects that it names to readers."""
+    """A manifest, and the keys of all objects that it names to readers. `entries` are those that it was committed with."""
 
     manifest: Manifest
     keys: frozenset[str]
+    entries: dict[str, SegmentEntry]
+    """By the names of their logs; none of a version with a pending write, which may have brought some of them."""
 
 
 class Log(Protocol):
@@ -93,8 +96,8 @@ class Judge:
     def newest(self, path: PartitionPath) -> Named | None:
         """The newest version of a partition, with the effect of a write that was decided."""
         prefix = path.manifests
-        key = next((k for k in self.store.keys_from(prefix) if parse_manifest_key(k)), None)
-        return None if key is None or not key.startswith(prefix) else self.named(path, key)
+        key = self.store.first_from(prefix)  # pages come after all versions
+        return self.named(path, key) if key is not None and key.startswith(prefix) and parse_manifest_key(key) else None
 
     def named(self, path: PartitionPath, key: str) -> Named:
         body = self.store.objects[key]
@@ -103,8 +106,10 @@ class Judge:
             return known[1]
         manifest = codec.decode(body, key)
         of_manifest = Entries.of(self.unwatched, as_decided(self.unwatched, manifest))
-        keys = {path.segment(name) for e in of_manifest for name in (e.log_name, e.aux_name)}
-        found = Named(of_manifest.manifest, frozenset(keys | {path.page(name) for name in of_manifest.page_names()}))
+        entries = {e.log_name: e for e in of_manifest}
+        keys = {f"{path.segments}{name}" for e in entries.values() for name in (e.log_name, e.aux_name)}
+        keys |= {f"{path.pages}{name}" for name in of_manifest.page_names()}
+        found = Named(of_manifest.manifest, frozenset(keys), entries if manifest.pending is None else {})
         if manifest.pending is None:
             self._named[key] = body, found
         return found
@@ -142,7 +147,7 @@ class Judge:
             if manifest.parent_sha256 != sha256(before):
                 raise self.violated(f"{key} does not follow the newest version")
             self._checked(key, lambda: invariants.check(codec.decode(before, key), manifest))
-        self._names_what_is_there(path, manifest)
+        self._names_what_is_there(path, manifest, old)
         if path in self.watched and not manifest.is_deleted:
             self._is_due(manifest, self.watched[path])
 
@@ -152,8 +157,10 @@ class Judge:
         except LogError as e:
             raise self.violated(f"{key}: {e}") from e
 
-    def _names_what_is_there(self, path: PartitionPath, manifest: Manifest) -> None:
+    def _names_what_is_there(self, path: PartitionPath, manifest: Manifest, old: Named | None) -> None:
+        """What the version before named, too, was there then, and nobody could delete it since."""
         entries = Entries.of(self.unwatched, manifest)
+        known = old.entries if old is not None else {}
         try:
             found, pages = [*entries], [*entries.page_names()]
         except LogError as e:
@@ -162,7 +169,7 @@ class Judge:
             if path.page(name) not in self.store.objects:
                 raise self.violated(f"version {manifest.version} of {path} names page {name}, which is not there")
         for entry in found:
-            if entry.end_offset <= manifest.log_start_offset:
+            if entry.end_offset <= manifest.log_start_offset or known.get(entry.log_name) == entry:
                 continue
             for stored in (entry.stored_log, entry.stored_aux):
                 body = self.store.objects.get(path.segment(stored.name))

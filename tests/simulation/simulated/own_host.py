@@ -7,7 +7,6 @@ What it has acknowledged stays as long as its settings promise: over a kill alwa
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded
 
-from simulated_disk import SimulatedDisk
 from small_logs import marker, produced, records
 
 from local_log.engine.errors import Refused
@@ -23,6 +22,7 @@ from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from remote.keys import PartitionPath
 from simulated import own_compacted
 from simulated.archive_tasks import OWN_TOPIC
+from simulated.disks import QuietDisk
 from simulated.own_compacted import CompactedTopic
 from simulated.schedule import HOUR_MS, Actor, Schedule
 from tiering.local_tier.local_tier import LocalTier
@@ -39,7 +39,7 @@ REMEMBERED_MS = 10 * HOUR_MS
 """Within this time a producer that is idle is not forgotten."""
 
 
-class FailingDisk(SimulatedDisk):
+class FailingDisk(QuietDisk):
     """A disk of which one call may fail: `fault` is what becomes of the next one of that verb.
 
     What a failed `sync` was to write is never written: the system takes these pages for clean, and the next `sync` for done.
@@ -78,12 +78,6 @@ class FailingDisk(SimulatedDisk):
     def rename(self, path: str, to: str) -> None:
         self._fails("rename", path)
         super().rename(path, to)
-
-    def crashed(self, lost: float, seed: int) -> "FailingDisk":
-        """What is found after the machine has stopped."""
-        left, found = FailingDisk(), self.after_power_failure(lost, seed)
-        left.now_ms, left._root = self.now_ms, found._root
-        return left
 
 
 @dataclass(eq=False)
@@ -299,7 +293,7 @@ class OwnHost:
         if errors and not self.tier.offline:
             raise self.schedule.violated(f"a stop fails: {errors}")
         self.durable = self.durable if errors else self.end
-        self.disk = self.disk.crashed(0.0, 0)
+        self.disk = self.disk.after_power_failure(0.0, 0)
         self.start()
         self._recovered(is_killed=True)
 
@@ -317,7 +311,7 @@ class OwnHost:
             self.durable = max(self.durable, self.log.recovery_point)
         if not has_failed:
             self.compacted.flushed()
-        self.disk = self.disk.crashed(lost, self.random.getrandbits(32))
+        self.disk = self.disk.after_power_failure(lost, self.random.getrandbits(32))
         self.start()
         self._recovered(is_killed=lost == 0.0)
 

@@ -4,6 +4,7 @@ Decoding the same bytes again gives the same value, so manifests and pages are d
 schedule.
 """
 
+import gc
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -15,7 +16,6 @@ from remote.manifest.model import LIMITS
 from tiering.retention import expire
 
 SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
-DECODED_MAX: Final = 20_000
 BLOCK_BYTES: Final = 64
 """Of a simulated disk: a loss of power takes some blocks of a segment, and leaves others, also behind them."""
 
@@ -29,17 +29,27 @@ def prepare() -> None:
     page_bounds.rows_of = lru_cache(maxsize=1_000)(page_bounds.rows_of)
     codec.decode = _once(codec.decode, 0)
     pages.decode = _once(pages.decode, 1)
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays
+
+
+_KNOWN: list[dict[tuple[bytes, str], Any]] = []
+
+
+def forget() -> None:
+    """No bytes of one schedule are those of another."""
+    for known in _KNOWN:
+        known.clear()
 
 
 def _once(decode: Callable[..., Any], at: int) -> Callable[..., Any]:
     """The function that remembers what it has decoded, by the bytes and the key, which is the argument at that place."""
     known: dict[tuple[bytes, str], Any] = {}
+    _KNOWN.append(known)
 
     def decoded(body: bytes, *rest: Any) -> Any:
         asked = bytes(body), rest[at]
         if asked not in known:
-            if len(known) >= DECODED_MAX:
-                known.clear()
             known[asked] = decode(body, *rest)
         return known[asked]
 

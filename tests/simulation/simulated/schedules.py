@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from simulated.prepared import forget
 from simulated.schedule import Event, Violation
 from simulated.world import World
 
@@ -45,6 +46,7 @@ class Outcome:
 
 def run(seed: int, story: list[str] | None = None, events: Sequence[Event] | None = None) -> Outcome:
     """One schedule: a seed's own, or these events of it."""
+    forget()
     outcome = Outcome(schedules=1)
     world = World(seed, story)
     try:

@@ -1,9 +1,8 @@
 """The object store of a simulation: objects in memory, and the way to it of each actor, on which calls fail as real ones do."""
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice, takewhile
 from random import Random  # noqa: TID251  # seeded
 from typing import Any, TypeVar
 
@@ -68,23 +67,28 @@ class JudgedStore(MemoryStore):
         self._keys: list[str] = []
         """In order, as they are listed: they are of ASCII characters."""
 
-    def keys_from(self, key: str) -> Iterator[str]:
-        """The keys from this one on."""
-        return islice(self._keys, bisect_left(self._keys, key), None)
+    def first_from(self, key: str) -> str | None:
+        """The first key that is this one or comes after it."""
+        at = bisect_left(self._keys, key)
+        return self._keys[at] if at < len(self._keys) else None
+
+    def keys_below(self, prefix: str, start_after: str = "", limit: int | None = None) -> Sequence[str]:
+        """The keys that begin so, in order."""
+        at = bisect_right(self._keys, start_after) if start_after >= prefix else bisect_left(self._keys, prefix)
+        end = bisect_left(self._keys, f"{prefix}\x7f", at)  # no key has this character
+        return self._keys[at : end if limit is None else min(end, at + limit)]
 
     def list(self, prefix: str, *, limit: int | None = None, start_after: str = "") -> Iterator[ObjectMeta]:
-        first = self.keys_from(max(prefix, start_after))
-        keys = takewhile(lambda key: key.startswith(prefix), (key for key in first if key != start_after))
-        return iter([ObjectMeta(key, len(self.objects[key]), None, self.modified[key]) for key in islice(keys, limit)])
+        keys = self.keys_below(prefix, start_after, limit)
+        return iter([ObjectMeta(key, len(self.objects[key]), None, self.modified[key]) for key in keys])
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         found: list[str] = []
-        key = next(self.keys_from(prefix), None)
+        key = self.first_from(prefix)
         while key is not None and key.startswith(prefix):
             name, slash, _ = key[len(prefix) :].partition("/")
             found += [name] if slash else []
-            after = f"{prefix}{name}0" if slash else f"{key}\0"  # 0 comes after the slash
-            key = next(self.keys_from(after), None)
+            key = self.first_from(f"{prefix}{name}0" if slash else f"{key}\0")  # 0 comes after the slash
         return iter(found)
 
     def _create(self, key: str, body: bytes) -> None:

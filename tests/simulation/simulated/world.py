@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from archive_fakes import CountingIds
-from simulated_disk import SimulatedDisk
 
 from local_log.engine.config import LogConfig
 from local_log.engine.memory_records import batch_at, memory_batches
@@ -18,6 +17,7 @@ from remote.scrub.scrub import scrub
 from remote.scrub.settings import ScrubSettings
 from simulated.archive_tasks import DELAY_MS, GRACE_MS, RETENTION_MS, Act, Tasks
 from simulated.brokers import PATH, Cluster
+from simulated.disks import QuietDisk
 from simulated.drawn import drawn
 from simulated.judge import Judge, Watched
 from simulated.own_host import OwnHost
@@ -210,7 +210,7 @@ class World:
 
     def _restored(self, manifest: Manifest, entries: Entries) -> None:
         """A restore onto an empty disk gives all that the archive has, and a log that opens."""
-        disk, path = SimulatedDisk(), manifest.path
+        disk, path = QuietDisk(), manifest.path
         disk.now_ms = self.schedule.now
         with open_target(disk, RESTORED) as target:
             plan = plan_restore(entries, None, {})
