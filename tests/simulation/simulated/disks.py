@@ -22,6 +22,10 @@ class QuietDisk(SimulatedDisk):
         left.now_ms, left._root = found.now_ms, found._root
         return left
 
+    def rot(self, file: str, at: int, bits: int) -> None:
+        """Bits of a byte change, and no call has changed them."""
+        self._file(file).now[at] ^= bits
+
     def _called(self, *words: object) -> None:
         pass
 
