@@ -179,6 +179,10 @@ class Actor:
     def now_ms(self) -> int:
         return self.schedule.now + self.skew
 
+    def hi_res_clock_ms(self) -> int:
+        """A clock that nobody sets."""
+        return self.schedule.now
+
     def sleep(self, seconds: float) -> None:
         self.wakes = self.schedule.now + round(seconds * 1000)
         if self.is_atomic:

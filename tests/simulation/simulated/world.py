@@ -17,6 +17,7 @@ from simulated.archive_tasks import DELAY_MS, GRACE_MS, RETENTION_MS, Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import PATH, Cluster
 from simulated.drawn import drawn
+from simulated.endpoint_readers import EndpointReaders
 from simulated.judge import Judge, Watched
 from simulated.own_host import OwnHost
 from simulated.own_tasks import OwnTasks
@@ -89,12 +90,14 @@ class World:
         found["look"] = Kind(often(), 0, lambda: self.writes.look)
         found["delete"] = Kind(0.05 if random.random() < 0.1 else 0.0, 10 * MINUTE_MS, lambda: tasks.delete)
         if self.own is not None:
-            own, path = OwnTasks(tasks, self.own), self.own.path
+            own, path, consumers = OwnTasks(tasks, self.own), self.own.path, EndpointReaders(tasks, self.own)
             found["own offload"] = Kind(often(), 0, lambda: own.offload)
             found["own retention"] = Kind(often(), 0, lambda: own.retain)
             found["own expiry"] = Kind(often() / 2, 0, lambda: own.expire)
             found["own reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=False))
             found["own committed reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=True))
+            found["consumer"] = Kind(often() / 2, 0, lambda: consumers.reads(committed=False))
+            found["committed consumer"] = Kind(often() / 2, 0, lambda: consumers.reads(committed=True))
             found["pinned reader of own"] = Kind(often() / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
         return found
 
@@ -155,6 +158,7 @@ class World:
         if self.own is not None:
             for committed in (False, True):
                 self._quietly(own.reads(committed=committed), "the last own reader")
+                self._quietly(EndpointReaders(self.tasks, self.own).reads(committed=committed), "the last consumer")
         self._judge()
 
     def _offload_all(self) -> None:
