@@ -104,3 +104,4 @@ def test_words_are_counted_exactly_once_over_two_kills_and_go_on_from_the_change
     assert counting.counts("consumer") == {word: [*range(1, count + 1)] for word, count in written.items()}
     restored, failure = application.ask("stop").split(" ", 1)
     assert (int(restored) > 0, failure) == (True, "-")
+    assert "does not support the STREAMS group protocol" in application.ask("start", tmp_path / "refused", "streams")
