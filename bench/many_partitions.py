@@ -3,13 +3,16 @@
 import struct
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import raw_fetches  # beside this file
+from asked_by_wire import Wire
 from targets import Targets  # beside this file
 
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG, offset_file
+from tiering.endpoint.protocol.api_keys import CREATE_TOPICS
+from tiering.endpoint.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 TOPICS = 100
 METADATA, VERSION = 3, 9
@@ -28,6 +31,25 @@ def of_partitions(out: Path, count: int, rounds: int, served: Served, targets: T
     print(f"  Metadata: {min(others) * 1e3:.1f} ms, and {first * 1e3:.0f} ms for the first, which opens their logs", flush=True)
     targets.at_most(f"seconds until ready, {count:,} partitions", seconds, 1.0)
     targets.at_most(f"ms of Metadata of {count:,} partitions", min(others) * 1e3, 20.0)
+
+
+def of_own_partitions(out: Path, count: int, rounds: int, served: Served) -> None:
+    """Prints both for a log directory of its own, where a topic may be created between two answers. For information."""
+    make_log_dir(out, count)
+    with served(["--own-log-dir", str(out)]):
+        pass  # the first start takes the directory over
+    with served(["--own-log-dir", str(out)]) as (address, _, seconds):
+        first, *others = (asked(address) for _ in range(rounds * 4))
+        with closing(Wire(address)) as wire:
+            changed = [_changed(wire, address, f"new-{number}") for number in range(rounds)]
+    print(f"{count:,} partitions of its own, of {TOPICS} topics: ready after {seconds:.2f} s")
+    told = f"{min(others) * 1e3:.1f} ms, {min(changed) * 1e3:.1f} ms after a topic was created"
+    print(f"  Metadata: {told}, {first * 1e3:.0f} ms for the first", flush=True)
+
+
+def _changed(wire: Wire, address: str, topic: str) -> float:
+    assert not wire.ask(CREATE_TOPICS, 2, CreateTopicsRequest((CreatableTopic(topic, 1, 1),), 10_000)).topics[0].error_code
+    return asked(address)
 
 
 def make_log_dir(out: Path, count: int) -> None:

@@ -21,12 +21,14 @@ import tiered_storage  # beside this file
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from endpoint_servers import cpu_seconds, process_of, served  # beside this file
+from many_partitions import of_own_partitions  # beside this file
 from producers import RECORD_BYTES, Producers, producers  # beside this file
 from targets import Targets  # beside this file
 
 RECORDS = 100_000
 """Of one pass, by all of its producers together."""
 STEADY_BYTES, STEADY_SECONDS = 10_000_000, 5
+PARTITIONS = 10_000
 COUNTS = (1, 8)
 """Of producers, and of the topic's partitions."""
 KAFKA, OURS, SYNCED, FLUSHED = "Kafka", "ours", "ours, group commit", "Kafka, flush.messages=1"
@@ -69,6 +71,7 @@ def run(out: Path, rounds: int, records: int = RECORDS) -> None:
         group_loads.commits({one.name: (one.address, one.process) for one in (kafka, ours, synced)}, rounds)
         group_loads.rebalances({one.name: (one.address, one.process) for one in (kafka, ours)}, rounds)
         consumer_group_loads.assignments({one.name: (one.address, one.process) for one in (kafka, ours)}, rounds)
+        of_own_partitions(out / "partitions", PARTITIONS, rounds, served)
     shutil.rmtree(out)
     targets.show()
 
