@@ -293,25 +293,26 @@ def _with_progress(
     wanted: bool | None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The same batches, while a bar shows how many of the offsets they have come past; `spans` are those by partition."""
-    with progress_bar(topic, "offsets", wanted=wanted) as bar:
+    sizes: dict[int, int] = {}
+
+    def total() -> int:
+        sizes.update((number, max(end() - start, 0)) for number, (start, end) in spans.items())
+        return sum(sizes.values())
+
+    with progress_bar(topic, "offsets", total, wanted=wanted) as bar:
         if bar is None:
             yield from found
             return
-        sizes = {number: max(end() - start, 0) for number, (start, end) in spans.items()}
-        done = dict.fromkeys(spans, 0)
-        bar.total = sum(sizes.values())
-        last = None
+        before, last = 0, None
         for number, records in found:
             if last not in (None, number):
-                done[last] = sizes[last]
+                before += sizes[last]
             last = number
             if records.num_rows:
-                done[number] = min(records.column("offset")[-1].as_py() + 1 - spans[number][0], sizes[number])
-            bar.n = sum(done.values())
-            bar.refresh()
+                come = min(records.column("offset")[-1].as_py() + 1 - spans[number][0], sizes[number])
+                bar.update(before + come - bar.n)
             yield number, records
-        bar.n = bar.total
-        bar.refresh()
+        bar.update(sum(sizes.values()) - bar.n)
 
 
 def _batch(records: pa.RecordBatch, partition: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from html import escape
@@ -84,13 +84,12 @@ class Bar(Protocol):
     """What is used of tqdm's."""
 
     n: float
-    total: float | None
 
-    def refresh(self) -> object:
-        """Shows `n` of `total`."""
+    def update(self, n: float) -> object:
+        """Counts so much more, and shows it some times a second."""
 
     def close(self) -> None:
-        """Leaves it as it is."""
+        """Shows what is counted, and leaves it as it is."""
 
 
 def is_notebook() -> bool:
@@ -100,23 +99,27 @@ def is_notebook() -> bool:
 
 
 @contextmanager
-def progress_bar(label: str, unit: str, *, wanted: bool | None = None) -> Iterator[Bar | None]:
-    """A bar of tqdm's: in a notebook where it is installed, or as `wanted`. Raises Invalid where a wanted one cannot be had."""
-    if wanted is False or (wanted is None and not is_notebook()):
-        yield None
-        return
+def progress_bar(label: str, unit: str, total: Callable[[], int], *, wanted: bool | None = None) -> Iterator[Bar | None]:
+    """A bar of tqdm's: in a notebook where it is installed, or as `wanted`; none of nothing. `total` is asked only for a bar.
+
+    Raises Invalid where a wanted one cannot be had.
+    """
+    bar = _bar(label, unit, total, wanted) if wanted or (wanted is None and is_notebook()) else None
+    try:
+        yield bar
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _bar(label: str, unit: str, total: Callable[[], int], wanted: bool | None) -> Bar | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a notebook without ipywidgets gets a bar of text
             from tqdm.auto import tqdm
-
-            bar: Bar = tqdm(desc=label, unit=f" {unit}", unit_scale=True, total=0)
     except ImportError as e:
         if wanted:
             raise Invalid("progress needs tqdm: pip install tqdm") from e
-        yield None
-        return
-    try:
-        yield bar
-    finally:
-        bar.close()
+        return None
+    size = total()
+    return tqdm(desc=label, unit=f" {unit}", unit_scale=True, total=size) if size else None

@@ -44,3 +44,5 @@ def test_progress_is_shown_as_it_is_wanted_and_changes_no_record(reader: Reader,
     assert table.equals(reader.read("g-mixed", progress=False).read_all())
     assert table.equals(reader.read("g-mixed").read_all())
     assert capsys.readouterr().err == "", "this is no notebook"
+    assert reader.read("g-mixed", start_time="now", progress=True).read_all().num_rows == 0
+    assert capsys.readouterr().err == "", "nothing is read"
