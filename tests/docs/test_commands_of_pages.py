@@ -1,6 +1,7 @@
 """What the pages say is so: whoever follows them gets what they show."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import notebooks
 import pytest
 from airflow_home import home, needs_airflow
 from forked_python import shared
@@ -53,6 +55,16 @@ def test_the_quickstart_is_so(quickstarted: Path) -> None:
 @pytest.mark.parametrize("page", PLAIN)
 def test_a_page_that_goes_on_from_the_quickstart_is_so(page: str, folder: Path, tiering: str) -> None:
     assert follow(page, folder, {}, tiering) > 0
+
+
+def test_every_cell_of_the_notebook_runs_and_shows_what_is_kept(quickstarted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(quickstarted / ".jupyter"))
+    shown, said = notebooks.run(quickstarted)
+    assert shown == notebooks.kept()
+    assert {"text/html", "image/png"} <= {kind for cell in shown for kind, _ in cell}
+    bars = re.findall(r"g-txn: 100%[^\n]* offsets/s\]\n", said)
+    assert len(bars) == 3, "tqdm shows the progress of each read"
+    assert re.sub(r"\rg-txn: [^\r\n]*\n?", "", said) == ""
 
 
 @pytest.mark.parametrize("page", sorted(ON_A_BUCKET))
