@@ -12,6 +12,7 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
 from remote.store.open import open_store
+from spark_jobs.common.offset_ranges import FORM as OFFSETS_FORM
 from spark_jobs.common.offset_ranges import OffsetRanges, ranges_of
 from spark_jobs.common.offset_ranges import parse as parse_offset_ranges
 from spark_jobs.common.prices import Prices, Table, prices_of, table
@@ -129,7 +130,11 @@ def _offset_ranges(context: click.Context, param: click.Parameter, value: str | 
     """Offset ranges as JSON, or in a file."""
     if value is None:
         return None
-    text = value if value.lstrip().startswith("{") else click.File("r", encoding="utf-8").convert(value, param, context).read()
+    try:
+        is_json = value.lstrip().startswith("{")
+        text = value if is_json else click.File("r", encoding="utf-8").convert(value, param, context).read()
+    except click.BadParameter as e:
+        raise click.BadParameter(f"{e.message}; expected {OFFSETS_FORM}, or a file with them") from e
     try:
         return parse_offset_ranges(text)
     except OptionError as e:

@@ -17,7 +17,7 @@ from spark_jobs.source.ranges import NO_IDS, THREADS, Range, chosen
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]
 """Offsets `[start, end)` by topic and partition."""
 
-_FORM = 'offsets by topic and partition, such as {"orders": {"0": [0, 1200]}}'
+FORM = 'offsets by topic and partition, such as {"orders": {"0": [0, 1200]}}'
 
 
 def of_ranges(ranges: Iterable[Range]) -> OffsetRanges:
@@ -33,9 +33,9 @@ def parse(text: str) -> OffsetRanges:
     try:
         parsed: Any = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise OptionError(f"the offsets are not JSON ({e}); expected {_FORM}") from e
+        raise OptionError(f"the offsets are not JSON ({e}); expected {FORM}") from e
     if not isinstance(parsed, dict) or not all(isinstance(partitions, dict) for partitions in parsed.values()):
-        raise OptionError(f"expected {_FORM}")
+        raise OptionError(f"expected {FORM}")
     return {
         topic: {_number(p): _bounds(topic, p, bounds) for p, bounds in partitions.items()} for topic, partitions in parsed.items()
     }
@@ -58,7 +58,7 @@ def ranges_of(store: ObjectStore, offsets: OffsetRanges, topic_ids: Mapping[str,
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise OptionError(f"{text!r} is no partition; expected {_FORM}")
+        raise OptionError(f"{text!r} is no partition; expected {FORM}")
     return _bounded(int(text), "partition")
 
 
@@ -66,7 +66,7 @@ def _bounds(topic: str, partition: str, bounds: Any) -> tuple[int, int]:
     if not (
         isinstance(bounds, list) and len(bounds) == 2 and all(type(b) is int for b in bounds) and 0 <= bounds[0] <= bounds[1]
     ):
-        raise OptionError(f"{topic}-{partition} has {bounds!r}: give its first offset and the one after its last; {_FORM}")
+        raise OptionError(f"{topic}-{partition} has {bounds!r}: give its first offset and the one after its last; {FORM}")
     return _bounded(bounds[0], "offset"), _bounded(bounds[1], "offset")
 
 
@@ -74,4 +74,4 @@ def _bounded(number: int, name: str) -> int:
     try:
         return whole(number, name)
     except ValueError as e:
-        raise OptionError(f"{e}; expected {_FORM}") from e
+        raise OptionError(f"{e}; expected {FORM}") from e

@@ -18,6 +18,7 @@ from spark_jobs.source.stream.options import parse_stream
 from spark_jobs.submit import JOBS
 from tiering.cli import main
 from tiering.command.manual import command_of, commands
+from tiering.command.quantities import Quantity
 
 Named = tuple[str, click.Command]
 
@@ -145,6 +146,45 @@ def test_a_quantity_is_taken_as_people_write_it(command: str, name: str, option:
         option.process_value(context, "7 parsecs")
 
 
+A_NUMBER = [("0", "0"), ("4711", "4711"), (str((1 << 63) - 1), str((1 << 63) - 1))]
+ENDS = [("earliest", "earliest"), ("latest", "latest")]
+KAFKA_S_WORDS = ("latest", "earliest", "max-timestamp", "earliest-local", "latest-tiered", "earliest-pending-upload")
+OFFSETS = {
+    "--offset": [*A_NUMBER, *ENDS, ("-10", "-10"), ("-1", "-1"), ("-0", "latest")],
+    "--log-start-offset": A_NUMBER,
+    "--recovery-point": A_NUMBER,
+    "--until-offset": A_NUMBER,
+    "offset": A_NUMBER,
+    "--offsets": [('{"orders": {"0": [0, 1200], "1": [17, 17]}}', "{'orders': {0: (0, 1200), 1: (17, 17)}}")],
+    "--time": [(form, word) for at, word in enumerate(KAFKA_S_WORDS, 1) for form in (word, str(-at))],
+    "--segments-before": [("latest", "-1"), ("-1", "-1"), ("earliest", "-2"), ("-2", "-2")],
+}
+"""Of each option and argument that takes an offset, or a word for one instead of a time, the forms, and what is read."""
+
+
+def _takes_an_offset(parameter: click.Parameter) -> bool:
+    is_value = isinstance(parameter, click.Argument) or not getattr(parameter, "is_flag", False)
+    is_time_or_word = parameter.metavar == "TIME" and not isinstance(parameter.type, Quantity)
+    return is_value and (is_time_or_word or bool(re.search("(offsets?|recovery-point)$", parameter.opts[-1])))
+
+
+TAKING_OFFSETS = [(c, p) for c, command in ALL.items() for p in command.params if _takes_an_offset(p)]
+
+
+def test_every_form_of_an_offset_is_of_an_option_or_argument() -> None:
+    assert {parameter.opts[-1] for _, parameter in TAKING_OFFSETS} == set(OFFSETS)
+
+
+@pytest.mark.parametrize(("command", "parameter"), TAKING_OFFSETS, ids=lambda v: str(v)[:40])
+def test_an_offset_is_taken_as_people_and_kafka_write_it(command: str, parameter: click.Parameter) -> None:
+    context = click.Context(ALL[command])
+    for text, offset in OFFSETS[parameter.opts[-1]]:
+        assert str(parameter.process_value(context, text)) == offset
+    for wrong in ("7 parsecs", "-1 0", "first"):
+        with pytest.raises(click.BadParameter, match="expected"):
+            parameter.process_value(context, wrong)
+
+
 def test_no_option_takes_a_quantity_as_a_number_alone() -> None:
     """Each is one of the kinds above, by its name or by what its value is called."""
     named = re.compile(r"-(timestamp|time|ms|bytes|per-second)$")
@@ -227,6 +267,31 @@ def test_a_quantity_is_taken_so_by_an_option_of_spark_s_too(name: str) -> None:
         assert str(read(text)) == number
     with pytest.raises(OptionError, match=f"option {name} is .*expected"):
         read("7 parsecs")
+
+
+IN_SPARK_S_JSON = [('{"t":{"0":23}}', 23), ('{"t":{"0":0}}', 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stream", "forms"),
+    [
+        ("startingOffsets", False, [("earliest", "earliest"), ("Earliest", "earliest"), ('{"t":{"0":-2}}', "earliest")]),
+        ("endingOffsets", False, [("latest", "latest"), ("LATEST", "latest"), ('{"t":{"0":-1}}', "latest")]),
+        ("startingOffsets", True, [*ENDS, ('{"t":{"0":-2}}', "earliest"), ('{"t":{"0":-1}}', "latest")]),
+    ],
+)
+def test_an_offset_is_taken_by_options_of_spark_s_as_its_kafka_source_does(
+    name: str, is_stream: bool, forms: list[tuple[str, int | str]]
+) -> None:
+    def read(text: str) -> int | str:
+        limit = getattr(read_options({**NEEDED, name: text}, streaming=is_stream), name.removesuffix("Offsets"))
+        return limit.of("t", 0, name)
+
+    for text, offset in (*forms, *IN_SPARK_S_JSON):
+        assert read(text) == offset
+    for wrong in ("7 parsecs", "-10", '{"t":{"0":-3}}', '{"t":[0]}', '{"t":{"0":"earliest"}}'):
+        with pytest.raises(OptionError, match=f"option {name} is .*(expected|offsets are 0 or more|no whole number)"):
+            read(wrong)
 
 
 def test_no_option_of_spark_s_that_takes_a_quantity_is_forgotten() -> None:

@@ -16,6 +16,7 @@ from remote.transforms.chunk_index import CHUNK_BYTES, CHUNK_BYTES_MAX
 from tiering.command.config_option import is_left_alone, log_dirs, metadata_log_dir, topic_globs
 from tiering.command.exit_codes import Exit, exit_code_of_all
 from tiering.command.options import (
+    Number,
     archive_option,
     bytes_per_second_option,
     dry_run_option,
@@ -130,11 +131,11 @@ _OPTIONS = (
     bytes_per_second_option(),
     click.option(
         "--threads",
-        type=click.IntRange(1, THREADS_MAX),
+        type=Number(1, THREADS_MAX),
         default=THREADS,
         show_default=True,
         metavar="N",
-        help="How many partitions to copy at the same time.",
+        help=f"How many partitions to copy at the same time, up to {THREADS_MAX}.",
     ),
     click.option("--compress", type=click.Choice([ZSTD]), help="Compress segments whose batches are not compressed."),
     click.option(

@@ -33,19 +33,33 @@ def options_as(kind: type[V]) -> Callable[[Callable[[V], R]], Callable[..., R]]:
     return take
 
 
-class Number(click.IntRange):
-    """An integer from `least` on: an offset, a number of things. Values above `most`, or above 64 bits, are rejected."""
+class Number(click.ParamType[int]):
+    """A whole number from `least` to `most`: an offset, a number of things. The help has no bounds, which errors say."""
+
+    name = "number"
 
     def __init__(self, least: int = 0, most: int = INT64_MAX) -> None:
-        super().__init__(min=least)  # without the maximum, which would make the help text unreadable
-        self._most = most
+        self._least, self._most = least, most
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def __repr__(self) -> str:
+        return f"Number({self._least}, {self._most})"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """See click."""
-        number = super().convert(value, param, ctx)
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not valid; expected {self._expected}", param, ctx)
+        if number < self._least:
+            self.fail(f"{number} is too small; expected {self._expected}", param, ctx)
         if number > self._most:
-            self.fail(f"{number} is more than {self._most}.", param, ctx)
+            self.fail(f"{number} is too large; the greatest is {self._most}", param, ctx)
         return number
+
+    @property
+    def _expected(self) -> str:
+        bounds = f", {self._least} or more" if self._most >= INT32_MAX else f" from {self._least} to {self._most}"
+        return f"a whole number{bounds}"
 
 
 def named(_context: click.Context, _param: click.Parameter, value: str | None) -> str | None:

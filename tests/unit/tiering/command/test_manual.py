@@ -76,7 +76,7 @@ def test_an_option_says_its_default_its_bounds_and_where_else_its_value_comes_fr
     setting = "remote.log.manager.copier.thread.pool.size"
     variable = "TIERING_REMOTE_LOG_MANAGER_COPIER_THREAD_POOL_SIZE"
     assert (
-        f"How many partitions to copy at the same time. [default: 4; 1<=x<=64; setting: {setting}; environment: {variable}]"
+        f"How many partitions to copy at the same time, up to 64. [default: 4; setting: {setting}; environment: {variable}]"
         in options
     )
     assert "[setting: archive.keys; environment: TIERING_KEYS, TIERING_ARCHIVE_KEYS]" in options
