@@ -112,10 +112,7 @@ def _offload(options: OffloadOptions, source: "LogDir") -> Exit | None:
     if is_new_archive(options, store):  # what is remembered is of another archive, that lay there before
         due = replace(due, known={}, gone=())
     results = _run(options, due, how, store, source, memory)
-    counted = Counter(done.action for done in results)
-    if options.output == "table":
-        say(f"tiering: {totals(counted, sum(done.entry.log_size for done in results if done.entry))}")
-    return offload_exit_code([done.error for done in results if done.error is not None], counted)
+    return offload_exit_code([done.error for done in results if done.error is not None], Counter(done.action for done in results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,31 +133,39 @@ def _run(
     from tiering.command.progress import Work, shown
     from tiering.offload.run import OffloadLogs
 
-    results: list[Done] = []
     sizes = {
         (log.partition, segment.base_offset): _size(segment)
         for log in due.logs
         if isinstance(log, LogReader)
-        for segment in log.segments
+        for segment in log.segments[:-1]  # the active one stays
     }
     moved = Work(sum(sizes.values()))
-    with shown("offload", lambda: moved.of_bytes if moved.done_bytes else 0, lambda: moved.done_bytes):
-        offload = OffloadLogs(
-            store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
-        )
+    offload = OffloadLogs(
+        store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
+    )
 
-        def work() -> "Iterator[Result]":
+    def work() -> "Iterator[Result]":
+        taken = set[int]()
+        try:
             for log, done in chain(offload.run(due.gone, options.threads), offload.run(due.logs, options.threads)):
-                results.append(done)
+                taken.add(id(done))
                 if done.entry is None and done.decision is not None and not done.is_lost:
                     moved.needs_not(sizes.get((log.partition, done.decision.segment.base_offset), 0))
                 yield log, done
+        except KeyboardInterrupt:
+            yield from (result for result in offload.results if id(result[1]) not in taken)  # what was under way
+            raise
 
-        try:
+    try:
+        with shown("offload", lambda: moved.of_bytes if moved.done_bytes else 0, lambda: moved.done_bytes):
             _print(work(), options.output)
-        finally:
-            if not options.dry_run:
-                save_seen(memory, offload.changes)
+    finally:
+        if not options.dry_run:
+            save_seen(memory, offload.changes)
+        results = [done for _, done in offload.results]
+        if results and options.output == "table":
+            copied = sum(done.entry.log_size for done in results if done.entry)
+            say(f"tiering: {totals(Counter(done.action for done in results), copied)}")
     return results
 
 

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-import click
-
+from tiering.command.status_line import STATUS_LINE
 from tiering.command.table import Row, Table
 from tiering.command.terminal import alarming, columns, has_terminal, printable
 
@@ -32,18 +31,18 @@ def emit(
                 if row is not None:
                     read.append(row)
         finally:
-            click.echo(json.dumps(read, indent=1))
+            STATUS_LINE.echo(json.dumps(read, indent=1))
     elif output == "jsonl":
         import json
 
         for row in rows:
             if row is not None:
-                click.echo(json.dumps(row, separators=(",", ":")))
+                STATUS_LINE.echo(json.dumps(row, separators=(",", ":")))
     else:
         table = Table(columns(sys.stdout), cut, lambda line: alarming(line, sys.stdout))
         for block in _blocks(rows):
             for line in table.lines([as_text(row) for row in block]):
-                click.echo(line)
+                STATUS_LINE.echo(line)
 
 
 def _blocks(rows: Iterable[Row | None]) -> Iterator[list[Row]]:
@@ -65,7 +64,7 @@ def _blocks(rows: Iterable[Row | None]) -> Iterator[list[Row]]:
 
 def say(message: str) -> None:
     """A message for a person, on standard error, on one line."""
-    click.echo(printable(message), err=True)
+    STATUS_LINE.echo(printable(message), err=True)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -83,7 +82,6 @@ def progress_bar(label: str) -> Callable[[int, int, str], None]:
 
     def show(done: int, of: int, about: str) -> None:
         bar = "#" * (_BAR_WIDTH * done // max(of, 1))
-        end = "\n" if done == of else ""
-        click.echo(f"\r\x1b[K{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {printable(about[:_ABOUT_MAX])}{end}", err=True, nl=False)
+        STATUS_LINE.show(f"{label} [{bar:<{_BAR_WIDTH}}] {done}/{of} {printable(about[:_ABOUT_MAX])}", stays=done == of)
 
     return show if has_terminal() else lambda done, of, about: None

@@ -34,7 +34,8 @@ class OffloadLogs:
     but no segment is copied. `progress` is called with numbers of bytes, by several threads at once. `replaces` says of a log
     whether what was cleaned since it was archived takes the place of what is archived.
 
-    `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten.
+    `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten. `results` are those
+    of `run` as they came, also what nobody took since the run was interrupted.
     """
 
     store: ObjectStore
@@ -48,11 +49,17 @@ class OffloadLogs:
     known: SeenLogs = field(default_factory=dict)
     replaces: Callable[[LogReader], bool] = lambda log: False
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
+    results: list[Result] = field(default_factory=list, init=False)
     _unanswered: int = field(default=0, init=False)
 
     def run(self, logs: Iterable[LogReader | Unopened | GoneLog], threads: int) -> Iterator[Result]:
         """What becomes of each segment, in order; `threads` logs at a time."""
-        return streams_in_order((partial(self._of, log) for log in logs), threads)
+        return streams_in_order((partial(self._kept, log) for log in logs), threads)
+
+    def _kept(self, log: LogReader | Unopened | GoneLog) -> Iterator[Result]:
+        for result in self._of(log):
+            self.results.append(result)
+            yield result
 
     def _of(self, log: LogReader | Unopened | GoneLog) -> Iterator[Result]:
         if self._unanswered >= UNANSWERED_MAX:

@@ -67,9 +67,15 @@ def commands(broker: Path, archive: str, tmp_path: Path) -> dict[str, tuple[obje
 @pytest.mark.parametrize("command", ["offload", "restore", "scrub"])
 @pytest.mark.slow
 def test_long_work_shows_how_many_of_its_bytes_are_done(commands: dict[str, tuple[object, ...]], command: str) -> None:
-    shown = seen(*commands[command])
+    shown = seen(*commands[command], all_of_it=True)
     assert re.search(rf"{command} \[#+\] (\d+)/\1 MiB in \d+ s", shown)
     assert not COLOUR.search(shown)
+    assert not [line for line in drawn(shown) if "] " in line and "topic" in line], "what else is printed takes its place"
+
+
+def drawn(shown: str) -> list[str]:
+    """The lines that a terminal shows in the end."""
+    return [line.rpartition("\r\x1b[K")[2] for line in shown.split("\r\n")]
 
 
 @pytest.mark.slow
@@ -122,6 +128,8 @@ def test_ctrl_c_is_told_and_the_same_command_goes_on(broker: Path, tmp_path: Pat
     assert "tiering: interrupted; finishing what is under way (Ctrl-C again ends at once)\r\n" in shown
     assert "tiering: the same command goes on from here\r\n" in shown
     assert "Traceback" not in shown
+    assert re.search(r"segments: ([1-9]) copied(, \d+ keep)?; \d+ bytes copied", shown), "also what was under way"
+    assert len(re.findall(" copied  ", shown)) > 2
     done = seen(*offload[:-2])
     assert re.search(r"segments: [1-9] archived, [1-9] copied, 15 keep", done)
 
