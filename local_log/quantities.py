@@ -55,6 +55,30 @@ def parse_rate(text: str) -> int:
     return _quantity(re.sub(r"\s*/\s*s$", "", text.strip()), _UNITS_BYTES, RATES)
 
 
+def duration_text(ms: int) -> str:
+    """A duration for people, in its two greatest units: `1 d 2 h`, `5 m 6 s`, `0 s`. `parse_duration` takes it."""
+    seconds, parts = max(ms, 0) // 1000, list[str]()
+    for unit in ("d", "h", "m", "s"):
+        count, seconds = divmod(seconds, _UNITS_MS[unit] // 1000)
+        if parts:
+            parts += [f"{count} {unit}"] if count else []
+            break
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts) or "0 s"
+
+
+def size_text(size: int) -> str:
+    """A size for people: `0 bytes`, `32.3 kB`, `1.5 GB`. `parse_size` takes those that have a unit."""
+    if size < 1000:
+        return f"{size} bytes"
+    units = iter(("kB", "MB", "GB", "TB", "PB"))
+    shown, unit = size / 1000, next(units)
+    while shown >= 999.95 and (greater := next(units, None)) is not None:
+        shown, unit = shown / 1000, greater
+    return f"{shown:.1f} {unit}"
+
+
 def number_of(setting: str, text: str) -> str:
     """The text of a setting whose name ends in its unit (`.ms`, `.bytes`) as a number; any other text as it is.
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from local_log.errors import Invalid, LogError, Unavailable
+from local_log.quantities import duration_text, size_text
 from remote.clock import stopwatch
 from tiering.command.config_option import whole_config, whole_config_options
 from tiering.command.exit_codes import Exit, reports_errors
 from tiering.command.options import output_option
 from tiering.command.output import Row, counted, emit, warn
-from tiering.command.terminal import alarming, printable
+from tiering.command.table import beside
+from tiering.command.terminal import alarming, columns, printable
 from tiering.machine import CLOCK, folder_holder, open_store
 
 if TYPE_CHECKING:
@@ -81,8 +83,8 @@ def _show(found: Mapping[str, Any], output: str) -> None:
     else:
         if output == "table":
             for name, text in _lines(found):
-                line = f"{name:<12} {printable(text)}"
-                click.echo(alarming(line, sys.stdout) if name == "lost" else line)
+                for line in beside(f"{name:<12} ", printable(text), columns(sys.stdout)):
+                    click.echo(alarming(line, sys.stdout) if name == "lost" else line)
         emit(of.rows(found), output, as_text=partial(_short, names=_IN_TABLE if found["lost_offsets"] else _WITHOUT_LOSSES))
 
 
@@ -122,11 +124,12 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "archive", found["archive"]
     since_ms, problem = found["store_failing_since_ms"], found.get("store_problem")  # an agent of before does not say which
     yield "store", f"does not respond since {_time(since_ms)}{f': {problem}' if problem else ''}" if since_ms else "answers"
-    yield "lag", f"{counted(found['lag_segments'], 'segment')}, {found['lag_bytes']} bytes, {found['lag_ms'] // 1000} s"
+    lag = f"{size_text(found['lag_bytes'])}, {duration_text(found['lag_ms'])}"
+    yield "lag", f"{counted(found['lag_segments'], 'segment')}, {lag}"
     yield "unprotected", _unprotected(found)
     if found["lost_offsets"]:
         since = f"known since {_time(found['lost_since_ms'])}"
-        yield "lost", f"{found['lost_offsets']} offsets, {since}; see docs/operations.md, Offsets were lost"
+        yield "lost", f"{counted(found['lost_offsets'], 'offset')}, {since}; see docs/operations.md, Offsets were lost"
     error = found["last_error"]
     yield "last error", f"{_time(error['at_ms'])} {error['message']}" if error else "none"
     yield "last sweep", _time(found["last_sweep_ms"])
@@ -146,7 +149,8 @@ def _local_tier(tier: Mapping[str, Any]) -> str:
 
 
 def _unprotected(found: Mapping[str, Any]) -> str:
-    amount = f"{found['unprotected_records']} offsets, {found['unprotected_bytes']} bytes, {found['unprotected_ms'] // 1000} s"
+    size, age = size_text(found["unprotected_bytes"]), duration_text(found["unprotected_ms"])
+    amount = f"{counted(found['unprotected_records'], 'offset')}, {size}, {age}"
     deleted_ms = found["unprotected_deleted_ms"]
     return f"{amount}{f'; brokers delete the first of it at {_time(deleted_ms)}' if deleted_ms is not None else ''}"
 

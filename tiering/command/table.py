@@ -2,7 +2,7 @@
 
 On a terminal that is too narrow, names break behind an underscore and texts are continued below themselves, or cut where the
 caller says so. Where that is not enough, the columns are shown in several tables below each other, and what says which row it is
-is repeated in each.
+is repeated in each; rows of which a table further down says nothing are left out there.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,15 +43,20 @@ class Table:
         columns = [self._column(name, rows) for name in rows[0]]
         bands = list(_bands(columns, self._width))
         for number, band in enumerate(bands):
+            others = [c for c in band if number == 0 or c not in bands[0]]
+            shown = [at for at in range(len(rows)) if number == 0 or any(c.cells[at] for c in others)]
+            if not shown:
+                continue
             if self._width is not None:
                 _shrink(band, self._width)
             head = list(_joined(band, [c.head() for c in band]))
             if len(bands) > 1 or self._heads != [head]:
                 self._heads = [head]
                 yield from [""] * (number > 0) + head
-            for at, row in enumerate(rows):
+            for at in shown:
                 lines = _joined(band, [c.lines(at) for c in band])
-                yield from map(self._alarm, lines) if row.get("action") == _LOST or row.get("lost_offsets") else lines
+                is_loss = rows[at].get("action") == _LOST or rows[at].get("lost_offsets")
+                yield from map(self._alarm, lines) if is_loss else lines
 
     def _column(self, name: str, rows: Sequence[Row]) -> "_Column":
         values = [row.get(name) for row in rows]
@@ -153,6 +158,12 @@ def cut_to(text: str, width: int) -> str:
     if width_of(text) <= width:
         return text
     return f"{_start(text, width - 1)}{_ELLIPSIS}"
+
+
+def beside(label: str, text: str, width: int | None) -> list[str]:
+    """A text next to a label, on lines of a width, the later ones below its start; on one line without a width."""
+    lines = [text] if width is None else _folded(text, max(width - len(label), _CUT_MIN))
+    return [f"{label if at == 0 else ' ' * len(label)}{line}" for at, line in enumerate(lines)]
 
 
 def _start(text: str, width: int) -> str:

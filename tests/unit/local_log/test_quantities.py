@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_log.formats.primitives import INT64_MAX
-from local_log.quantities import number_of, parse_duration, parse_rate, parse_size, parse_time
+from local_log.quantities import duration_text, number_of, parse_duration, parse_rate, parse_size, parse_time, size_text
 
 NOW_MS = 1_795_000_000_000
 HOUR_MS = 3_600_000
@@ -115,3 +115,27 @@ def test_a_setting_is_read_by_the_unit_that_its_name_ends_in(setting: str, text:
 def test_a_setting_with_an_unknown_unit_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match=r"retention\.ms='7 days' is not valid; expected ms, or a duration such as 30s"):
         number_of("retention.ms", "7 days")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 s"), (999, "0 s"), (6_958, "6 s"), (60_000, "1 m"), (306_000, "5 m 6 s"), (HOUR_MS, "1 h"),
+        (HOUR_MS + 5_000, "1 h"), (26 * HOUR_MS, "1 d 2 h"), (95_471_420_000, "1104 d 23 h"),
+    ],
+)  # fmt: skip
+def test_a_duration_is_told_in_its_two_greatest_units(ms: int, text: str) -> None:
+    assert duration_text(ms) == text
+    assert parse_duration(text) <= ms
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (32_310, "32.3 kB"), (999_940, "999.9 kB"), (999_950, "1.0 MB"),
+        (7_192_901, "7.2 MB"), (1 << 40, "1.1 TB"), (9 * 10**18, "9000.0 PB"),
+    ],
+)  # fmt: skip
+def test_a_size_is_told_in_the_unit_that_it_is_some_of(size: int, text: str) -> None:
+    assert size_text(size) == text
+    assert size < 1000 or abs(parse_size(text) - size) <= size / 20

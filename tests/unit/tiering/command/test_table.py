@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiering.command.table import Table
+from tiering.command.table import Table, beside
 from tiering.command.terminal import alarming, width_of
 
 ROWS = [
@@ -44,6 +44,19 @@ def test_columns_that_do_not_fit_at_all_are_shown_below_with_what_says_which_row
     assert all(head[:2] == ["topic", "partition"] for head in heads)
 
 
+def test_a_row_is_not_repeated_where_there_is_nothing_more_to_say_of_it() -> None:
+    rows = [{"topic": "orders", "partition": n, "bytes": 10**19, "error": error} for n, error in enumerate(["", "not readable"])]
+    assert [line.split() for line in lines(rows, 36)] == [
+        ["topic", "partition", "bytes"],
+        ["orders", "0", "10000000000000000000"],
+        ["orders", "1", "10000000000000000000"],
+        [],
+        ["topic", "partition", "error"],
+        ["orders", "1", "not", "readable"],
+    ]
+    assert len(lines(rows[:1], 36)) == 2, "no head of no row"
+
+
 def test_texts_that_may_be_cut_are_cut_first() -> None:
     rows = [{"offset": 1, "value": "v" * 500, "reason": "a few words"}]
     (_, line) = lines(rows, 40, ("value",))
@@ -57,6 +70,11 @@ def test_a_head_is_repeated_only_where_columns_become_wider() -> None:
     shown = [list(table.lines(block)) for block in blocks]
     assert [len(block) for block in shown] == [2, 1, 2]
     assert shown[1] == ["     9  a"]
+
+
+def test_a_text_goes_on_below_itself_beside_its_label() -> None:
+    assert beside("lost    ", "2581 offsets, known since then", 24) == ["lost    2581 offsets,", "        known since then"]
+    assert beside("lost    ", "2581 offsets, known since then", None) == ["lost    2581 offsets, known since then"]
 
 
 def test_wide_characters_take_two_columns_and_accents_none() -> None:
