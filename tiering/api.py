@@ -32,6 +32,7 @@ from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
 from local_log.quantities import TIMES, parse_size, parse_time
 from remote.archive import find_topic
 from remote.manifest.gaps import Gap
+from remote.manifest.losses import missing_for_readers
 from tiering.machine import CLOCK
 from tiering.notebooks import ShownTable, progress_bar
 from tiering.read.tiered_log import Isolation, TieredLog
@@ -240,7 +241,7 @@ def _coverage(log: TieredLog | LogError) -> dict[str, Any]:
             "archived_bytes": manifest.log_bytes + manifest.aux_bytes,
             "max_timestamp": latest if latest >= 0 else None,
         }
-    return found | {"gaps": [_gap(gap) for gap in archived.manifest.holes] if archived is not None else []}
+    return found | {"gaps": [_gap(gap) for gap in missing_for_readers(archived.manifest)] if archived is not None else []}
 
 
 def _gap(gap: Gap) -> dict[str, Any]:

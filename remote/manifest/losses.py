@@ -15,8 +15,8 @@ from local_log.ranges import Range, clipped, joined, uncovered, without
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Loss, Manifest, missing_ranges
 
-DELETED_BEFORE_COPY = "it had left the local log before it was archived, by retention or DeleteRecords"
-GONE = "it was gone with the whole partition before it was archived"
+DELETED_BEFORE_COPY = "they had left the local log before they were archived, by retention or DeleteRecords"
+GONE = "they were gone with the whole partition before they were archived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,14 @@ def lost_ranges(manifest: Manifest) -> tuple[Loss, ...]:
     missing = [*missing_ranges(manifest), (manifest.end_offset, max(end, manifest.end_offset))] if manifest.losses else []
     cut = (replace(loss, start=a, end=b) for loss in manifest.losses for a, b in clipped(missing, loss.start, loss.end))
     return tuple(sorted(cut, key=lambda loss: loss.start))
+
+
+def missing_for_readers(manifest: Manifest) -> tuple[Gap, ...]:
+    """The gaps in which records may be missing, and behind the end of the archive what is lost, in order."""
+    end = manifest.end_offset
+    behind = (loss for loss in lost_ranges(manifest) if loss.end > end)
+    lost = (Gap(max(loss.start, end), loss.end, describe_loss(loss), loss.noticed_at_ms) for loss in behind)
+    return (*manifest.holes, *lost)
 
 
 def unacknowledged(manifest: Manifest) -> tuple[Loss, ...]:

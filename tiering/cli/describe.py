@@ -167,6 +167,7 @@ def _partitions(tiers: "Tiers", names: Sequence[str], options: Options) -> "Iter
 
 def _row(topic: str, partition: int, log: "TieredLog | LogError") -> Row:
     """Raises the error that stands in the log's place, and what reading the local log's end raises."""
+    from remote.manifest.losses import missing_for_readers
     from tiering.read.tiered_log import TieredLog
 
     if not isinstance(log, TieredLog):
@@ -183,5 +184,5 @@ def _row(topic: str, partition: int, log: "TieredLog | LogError") -> Row:
         "local_bytes": sum(s.size() for s in local.segments) if local else None,
         "archived_segments": archived.manifest.segment_count if archived else 0,
         "archived_bytes": archived.manifest.log_bytes + archived.manifest.aux_bytes if archived else 0,
-        "gaps": len(archived.manifest.holes) if archived else 0,
+        "gaps": len(missing_for_readers(archived.manifest)) if archived else 0,
     }

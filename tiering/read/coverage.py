@@ -7,6 +7,7 @@ from typing import Any, Final
 from local_log.errors import Corrupt
 from local_log.ranges import Range, joined, uncovered
 from local_log.segment_reader import Segment
+from remote.manifest.losses import missing_for_readers
 from remote.manifest.model import Item, Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.segment.times import UNKNOWN, least_timestamps
@@ -31,7 +32,7 @@ class TierCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageGap:
-    """Offsets [start, end) inside the archive that are missing, and why."""
+    """Offsets [start, end) that the archive lacks, and why: inside it, or lost behind its end."""
 
     start: int
     end: int
@@ -58,7 +59,7 @@ def coverage_of(log: TieredLog) -> Coverage:
     return Coverage(
         None if manifest is None else _archived(manifest),
         None if log.local is None else _local(log.local),
-        () if manifest is None else tuple(CoverageGap(gap.start, gap.end, gap.reason) for gap in manifest.holes),
+        () if manifest is None else tuple(CoverageGap(gap.start, gap.end, gap.reason) for gap in missing_for_readers(manifest)),
     )
 
 

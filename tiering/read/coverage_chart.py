@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Final
 
 from local_log.ranges import Range
@@ -25,7 +24,8 @@ def coverage_chart(name: str, coverage: Coverage, width: int) -> Iterator[str]:
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX) - _LABEL
     archive, local = coverage.archive or NO_COVERAGE, coverage.local or NO_COVERAGE
     yield name
-    yield from _axis("offsets", (archive.offsets, local.offsets), columns, str)
+    gaps = [(gap.start, gap.end) for gap in coverage.gaps]
+    yield from _axis("offsets", (archive.offsets, local.offsets), columns, str, gaps=gaps)
     yield from _axis("time", (_half_open(archive.times_ms), _half_open(local.times_ms)), columns, _utc_text, of_ends=1)
     for gap in coverage.gaps[:_GAPS_MAX]:
         yield f"  {'gap':<{_LABEL - 2}}[{gap.start}, {gap.end}): {gap.reason}"
@@ -37,35 +37,35 @@ def _half_open(times_ms: Sequence[Range]) -> Sequence[Range]:
     return [(first, last + 1) for first, last in times_ms]
 
 
-def _axis(
-    label: str, tiers: tuple[Sequence[Range], Sequence[Range]], columns: int, label_of: Callable[[int], str], of_ends: int = 0
+def _axis(  # the last two parameters are for times and for offsets
+    label: str,
+    tiers: tuple[Sequence[Range], Sequence[Range]],
+    columns: int,
+    label_of: Callable[[int], str],
+    of_ends: int = 0,
+    gaps: Sequence[Range] = (),
 ) -> Iterator[str]:
     """A line with both ends of the axis, then one line for each tier; "none" without ranges. `of_ends` is subtracted from the
-    end for its label.
+    end for its label. `gaps` are what the archive lacks.
     """
-    every = [*tiers[0], *tiers[1]]
+    every = [*tiers[0], *tiers[1], *gaps]
     if not every:
         yield f"  {label:<{_LABEL - 2}}none"
         return
     start, end = min(a for a, _ in every), max(b for _, b in every)
     first, last = label_of(start), label_of(end - of_ends)
     yield f"  {label:<{_LABEL - 2}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"
-    for tier, ranges in zip(("archive", "local"), tiers, strict=True):
-        yield f"  {tier:<{_LABEL - 2}}{_draw(ranges, start, end, columns, is_time=of_ends > 0)}".rstrip()
+    for tier, ranges, lacks in zip(("archive", "local"), tiers, (gaps, ()), strict=True):
+        yield f"  {tier:<{_LABEL - 2}}{_draw(ranges, lacks, start, end, columns)}".rstrip()
 
 
-def _draw(ranges: Sequence[Range], start: int, end: int, columns: int, *, is_time: bool) -> str:
-    """The line of a tier. Between two ranges of offsets something is missing; between two ranges of time there are just no
-    records.
-    """
+def _draw(ranges: Sequence[Range], lacks: Sequence[Range], start: int, end: int, columns: int) -> str:
+    """The line of a tier, with what it lacks above what it has."""
     drawn = [_NONE] * columns
-    for a, b in ranges:
-        for column in range(_column(a, start, end, columns), _column(b - 1, start, end, columns) + 1):
-            drawn[column] = _HAS
-    if not is_time:
-        for (_, a), (b, _) in pairwise(ranges):
+    for sign, some in ((_HAS, ranges), (_LACKS, lacks)):
+        for a, b in some:
             for column in range(_column(a, start, end, columns), _column(b - 1, start, end, columns) + 1):
-                drawn[column] = _LACKS
+                drawn[column] = sign
     return "".join(drawn)
 
 

@@ -1,6 +1,7 @@
 """Offsets that left the log before they were archived: told by offload, scrub, status and manifest, until acknowledged."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,9 @@ def test_a_loss_is_a_finding_until_somebody_acknowledges_it(run: Run, rows: Rows
     assert "tiering manifest acknowledge --topic g-txn --partition 0" in found[0]["problem"]
 
     of_topic = ("--archive", url, "--topic", "g-txn")
+    described = run("describe", *of_topic, "--log-dir", deleted_below).stdout
+    assert re.search(r"gap     \[102, 2683\): lost, known since 20\S+: they had left the local log", described)
+    assert re.search(r"  archive #+!+\n", described)
     before = contents(open_store(url))
     planned = rows("manifest", "acknowledge", *of_topic, "--dry-run")
     assert [(row["partition"], row["start"], row["end"]) for row in planned] == [(0, 102, 2_683)]

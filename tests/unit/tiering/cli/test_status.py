@@ -116,7 +116,7 @@ def test_offsets_that_are_lost_are_told_before_an_offload_records_them_and_after
             file.unlink()
     lost = segments[5].base_offset - segments[2].base_offset
     before = found(run, *given(logs, tmp_path), code=3)
-    assert "are lost: it had left the local log" in row_of(before, TXN)["error"]
+    assert "are lost: they had left the local log" in row_of(before, TXN)["error"]
     assert (before["lost_offsets"], row_of(before, TXN)["lost_offsets"]) == (lost, lost)
     assert run(*offload).exit_code == 3
     after = run(*given(logs, tmp_path))
