@@ -27,7 +27,7 @@ from tiering.sweep import collect, writes
 
 DELAY_MS = 4 * HOUR_MS
 GRACE_MS = 6 * HOUR_MS
-RETENTION_MS = 30 * HOUR_MS
+RETENTION_MS = 8 * HOUR_MS
 OWN_TOPIC = "payments"
 KEYS = {f"k{number}": bytes([number]) * 32 for number in range(9)}
 GIVEN = tuple(

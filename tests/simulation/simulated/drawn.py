@@ -28,7 +28,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     schedule, faults = world.schedule, world.faults
     random = Random(f"{schedule.seed}")
     share = CLUSTER_SHARE * (2 if world.own else 1)
-    jump = random.choice([0.002, 0.01])
+    jump = random.choice([0.002, 0.01, 0.03])
     names, weights = [*kinds], [kind.weight for kind in kinds.values()]
     happenings = HAPPENINGS | ({f"own: {what}": often for what, often in own_host.HAPPENINGS.items()} if world.own else {})
     what_happens, often = [*happenings], [*happenings.values()]

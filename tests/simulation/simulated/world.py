@@ -143,7 +143,7 @@ class World:
             own = OwnTasks(self.tasks, self.own)
             self._quietly(own.offload, "offload of the own directory")
         self._offload_all()
-        for write_id in sorted(self.writes.tried):
+        for write_id in self.writes.to_repeat():
             self._quietly(self.writes.write(write_id), f"write {write_id}")
         for _ in range(ROUNDS_MAX):
             before = {*self.store.objects}

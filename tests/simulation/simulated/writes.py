@@ -70,6 +70,10 @@ class Writes:
         write = Write(write_id, (topic,), actor.name)
         return commit_write(store, actor, actor, write, place, threads=1).committed
 
+    def to_repeat(self) -> list[str]:
+        """Those that nobody was told of, and one of the others, which changes nothing."""
+        return [*sorted(self.tried - self.acknowledged), *sorted(self.acknowledged)[:1]]
+
     def look(self, actor: Actor) -> None:
         """A reader of this moment."""
         self.check(self.seen())
