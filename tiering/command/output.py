@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 from tiering.command.status_line import STATUS_LINE
 from tiering.command.table import Row, Table
-from tiering.command.terminal import alarming, columns, has_terminal, printable
+from tiering.command.terminal import alarming, columns, has_terminal, printable, printable_json
 
 __all__ = ["Row", "counted", "emit", "progress_bar", "say", "warn"]
 
@@ -23,26 +24,30 @@ def emit(
     the rows says that the next one may take its time: those before it are printed. Where `rows` raises, too.
     """
     if output == "json":
-        import json  # help and completion load this module, too
-
         read: list[Row] = []
         try:
             for row in rows:
                 if row is not None:
                     read.append(row)
         finally:
-            STATUS_LINE.echo(json.dumps(read, indent=1))
+            STATUS_LINE.echo(as_json(read, indent=1))
     elif output == "jsonl":
-        import json
-
         for row in rows:
             if row is not None:
-                STATUS_LINE.echo(json.dumps(row, separators=(",", ":")))
+                STATUS_LINE.echo(as_json(row, separators=(",", ":")))
     else:
         table = Table(columns(sys.stdout), cut, lambda line: alarming(line, sys.stdout))
         for block in _blocks(rows):
             for line in table.lines([as_text(row) for row in block]):
                 STATUS_LINE.echo(line)
+
+
+def as_json(value: object, **form: Any) -> str:
+    """JSON for standard output: text of any script as it is where that takes UTF-8, but for what a terminal would obey."""
+    import json  # help and completion load this module, too
+
+    takes_all = (sys.stdout.encoding or "").lower().replace("_", "-") in ("utf-8", "utf8")
+    return printable_json(json.dumps(value, ensure_ascii=not takes_all, **form))
 
 
 def _blocks(rows: Iterable[Row | None]) -> Iterator[list[Row]]:

@@ -19,6 +19,11 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
+def printable_json(text: str) -> str:
+    """The same of JSON, in its own escapes; the ends of its lines stay."""
+    return _OBEYED.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+
+
 def width_of(text: str) -> int:
     """The columns that a printable text takes: two for a wide character of East Asia, none for an accent."""
     if text.isascii():

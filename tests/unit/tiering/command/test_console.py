@@ -1,11 +1,12 @@
 """Rows on standard output: what was read before an error is printed before it, in each of the three forms."""
 
+import io
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from tiering.command.output import Row, emit, say
+from tiering.command.output import Row, as_json, emit, say
 
 
 class Stopped(Exception):
@@ -56,7 +57,15 @@ def test_what_a_terminal_would_obey_is_written_out(capsys: pytest.CaptureFixture
         assert "\\x1b]0;owned\\x07 \\x1b[2J\\r\\nfake line\\x9b31m \\u202eright" in printed
         assert "Größe, 大きさ, مقاس" in printed
     else:
-        assert "Größe" in str(json.loads(printed) if output == "json" else [json.loads(line) for line in printed.splitlines()])
+        rows = json.loads(printed) if output == "json" else [json.loads(line) for line in printed.splitlines()]
+        assert [row["reason"] for row in rows] == [HOSTILE, "Größe, 大きさ, مقاس"]
+        assert "Größe, 大きさ, مقاس" in printed, "as it is, for grep and for people"
+
+
+def test_json_is_of_ascii_where_standard_output_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    latin = io.TextIOWrapper(io.BytesIO(), "iso-8859-1")
+    monkeypatch.setattr("sys.stdout", latin)
+    assert as_json({"city": "Köln", "sign": "東"}) == '{"city": "K\\u00f6ln", "sign": "\\u6771"}'
 
 
 def test_a_message_is_one_line_without_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
