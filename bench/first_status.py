@@ -3,9 +3,7 @@
 Beside it lies the log directory of 16 MB that it was made of. No agent runs, so all of both tiers is read.
 """
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import strict_s3  # beside the tests
 from logs_to_archive import offload_all  # beside the tests
+from processes import environment_of, tiering  # beside this file
 from small_logs import follow, opened, records  # beside the tests
 from stores import client_of  # beside this file
 
@@ -22,7 +21,7 @@ PARTITIONS, SEGMENTS, RECORDS, VALUE = 100, 4, 40, bytes(1_000)
 TOPIC_ID = "kafkaTieringBenchTopic"
 
 
-def seconds(out: Path, environment: Mapping[str, str]) -> dict[str, float]:
+def seconds(out: Path, modules: Path) -> dict[str, float]:
     """Of the clock, by where the archive lies; each is the first command that reads it."""
     out.mkdir(parents=True)
     logs = _log_dir(out / "logs")
@@ -35,8 +34,8 @@ def seconds(out: Path, environment: Mapping[str, str]) -> dict[str, float]:
         for place, url in archives.items():
             offload_all(logs, open_store(url))
             of_both = {"TIERING_LOG_DIRS": str(logs), "TIERING_ARCHIVE_URL": url, "TIERING_AGENT_STATE_DIR": str(out / place)}
-            # The address and the keys of the S3 server are in this process' environment.
-            found[place] = _taken({**os.environ, **environment, **of_both})
+            # The address and the keys of the S3 server are in this process' environment by now.
+            found[place] = _taken(environment_of(modules, **of_both))
     return found
 
 
@@ -58,5 +57,5 @@ def _log_dir(folder: Path) -> Path:
 
 def _taken(environment: Mapping[str, str]) -> float:
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "tiering", "status"], env=dict(environment), check=True, capture_output=True)
+    subprocess.run(tiering("status"), env=dict(environment), check=True, capture_output=True)
     return time.perf_counter() - began

@@ -13,7 +13,7 @@ from pathlib import Path
 from processes import environment_of, tiering  # beside this file
 
 SECONDS_MAX = 5.0
-WAIT_S = 8.0
+WAIT_S = 4.0
 ARCHIVE = "s3://nobody-there/archive"
 
 

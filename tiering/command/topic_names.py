@@ -28,7 +28,7 @@ _WHICH: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_
 def archived_topics(url: str) -> set[str]:
     """The topics of the archive at this address, or what is known of them. Raises LogError."""
     if "://" not in url or url.startswith("file://"):
-        return set(_listed(url))
+        return _in_folder(url.removeprefix("file://"))
     names, age_ms = _kept(url)
     if names is None or age_ms > FRESH_MS:
         _ask_apart(url, wait_s=0.0 if names is not None else WAIT_S)
@@ -37,21 +37,24 @@ def archived_topics(url: str) -> set[str]:
 
 def ask(url: str) -> None:
     """Lists the topics of a store and keeps their names; the process that does it ends after some seconds whatever happens."""
-    from local_log.disk import replace_file
-
-    signal.alarm(ASKING_S_MAX)
-    body, file, disk = json.dumps(_listed(url)), _file(url), writable_disk()
-    folder = os.path.dirname(file)
-    disk.make_folder(folder)
-    replace_file(disk, file, body.encode())
-
-
-def _listed(url: str) -> list[str]:
     from itertools import islice
 
+    from local_log.disk import parent_of, replace_file
     from remote.keys import is_topic
 
-    return list(islice(filter(is_topic, open_backend(url).list_folders("")), TOPICS_MAX))
+    signal.alarm(ASKING_S_MAX)
+    names = list(islice(filter(is_topic, open_backend(url).list_folders("")), TOPICS_MAX))
+    file, disk = _file(url), writable_disk()
+    disk.make_folder(parent_of(file))
+    replace_file(disk, file, json.dumps(names).encode())
+
+
+def _in_folder(archive: str) -> set[str]:
+    """The store of a folder would say the same, and takes as long to load as all else here."""
+    from local_log.formats.filenames import is_topic_name
+
+    disk = local_disk()
+    return {name for name in disk.names(archive) if is_topic_name(name) and disk.is_folder(f"{archive}/{name}")}
 
 
 def _ask_apart(url: str, wait_s: float) -> None:
