@@ -59,7 +59,7 @@ class S3Store:
         with translated(self.url, key):
             answer = self._client(once).get_object(**self._at(key))
             body: bytes = answer["Body"].read()
-        if "ETag" not in answer:
+        if "ETag" not in answer and "LastModified" not in answer:
             raise Invalid(f"{self.url}: {key}: {NO_S3}")
         return body
 
