@@ -8,7 +8,9 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +21,7 @@ from spark_cluster import TWO_HOSTS, Cluster, cluster, wheel
 
 from remote.store.open import open_store
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # three JVMs a test, on a busy machine, too
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # four JVMs a test, on a busy machine, too
 
 READ = """
 import json, sys
@@ -45,6 +47,13 @@ def where(_):
 
 places = spark.sparkContext.parallelize(range(4), 4).map(where).collect()
 print(json.dumps({"counts": counts, "places": places}))
+"""
+
+BACKFILL = """
+import runpy
+
+sys.argv = ["backfill.py", "--archive", sys.argv[1], "--to", sys.argv[2], "--topic", "g-codec-lz4"]
+runpy.run_path("backfill.py", run_name="__main__")  # as spark-submit runs it, which would start three more JVMs for it
 """
 
 SPECULATE = """
@@ -74,21 +83,39 @@ def running(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield running
 
 
-@pytest.fixture
-def url(tiering: Callable[..., str], broker: Path, s3_bucket: str) -> str:
+@pytest.fixture(scope="module")
+def url(tiering: Callable[..., str], broker: Path, s3_client: Any) -> str:
     """An archive in a bucket."""
-    tiering("offload", "--log-dir", broker, "--archive", f"s3://{s3_bucket}/archive", "--topic", "g-txn", "--topic", "g-codec-*")
-    return f"s3://{s3_bucket}/archive"
+    s3_client.create_bucket(Bucket="of-the-cluster")
+    url = "s3://of-the-cluster/archive"
+    tiering("offload", "--log-dir", broker, "--archive", url, "--topic", "g-txn", "--topic", "g-codec-*")
+    return url
 
 
-def test_executors_read_the_source_with_nothing_but_what_was_shipped(
-    running: Cluster, shipped: Path, url: str, tmp_path: Path
-) -> None:
-    program = tmp_path / "read.py"
-    program.write_text(READ)
-    done = running.submit(tmp_path, shipped, program, url)
+@dataclass(frozen=True)
+class Submitted:
+    """What a program printed that read the source and then ran the backfill, and where that wrote its files."""
+
+    read: dict[str, Any]
+    backfill: dict[str, Any]
+    files: Path
+
+
+@pytest.fixture(scope="module")
+def submitted(running: Cluster, shipped: Path, url: str, tmp_path_factory: pytest.TempPathFactory) -> Submitted:
+    folder = tmp_path_factory.mktemp("submitted")
+    with zipfile.ZipFile(shipped) as z:
+        (folder / "backfill.py").write_bytes(z.read("spark_jobs/jobs/backfill.py"))
+    program = folder / "read_and_backfill.py"
+    program.write_text(READ + BACKFILL)
+    done = running.submit(folder, shipped, program, url, folder / "parquet")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    read, _, backfill = done.stdout[done.stdout.index('{"counts"') :].partition("\n")
+    return Submitted(json.loads(read), json.loads(backfill), folder / "parquet")
+
+
+def test_executors_read_the_source_with_nothing_but_what_was_shipped(submitted: Submitted) -> None:
+    found = submitted.read
     committed = [offset for offset in live("g-txn-0")["read_committed_offsets"] if offset < 2744]
     assert found["counts"]["g-txn"] == len(committed)
     assert {worker for worker, _, _ in found["places"]} == {"one", "two"}
@@ -96,17 +123,10 @@ def test_executors_read_the_source_with_nothing_but_what_was_shipped(
     assert all(has_library for _, _, has_library in found["places"]), "numba would compile the kernels on each executor"
 
 
-def test_the_backfill_runs_by_spark_submit_and_leaves_each_row_once(
-    running: Cluster, shipped: Path, url: str, tmp_path: Path
-) -> None:
-    with zipfile.ZipFile(shipped) as z:
-        program = tmp_path / "backfill.py"
-        program.write_bytes(z.read("spark_jobs/jobs/backfill.py"))
-    done = running.submit(tmp_path, shipped, program, "--archive", url, "--to", tmp_path / "parquet", "--topic", "g-codec-lz4")
-    assert done.returncode == 0, done.stdout + done.stderr
-    files = sorted((tmp_path / "parquet").rglob("*.parquet"))
+def test_the_backfill_runs_by_spark_submit_and_leaves_each_row_once(submitted: Submitted) -> None:
+    files = sorted(submitted.files.rglob("*.parquet"))
     offsets = [offset for file in files for offset in pq.ParquetFile(file).read(["offset"]).column(0).to_pylist()]
-    assert sorted(offsets) == list(range(json.loads(done.stdout)["rows"]))
+    assert sorted(offsets) == list(range(submitted.backfill["rows"]))
     assert offsets
 
 
