@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from file_lock import alone
+from kept import cache
 
 from spark_jobs.java import java_home
 
 Run = Callable[[Sequence[str]], None]
 """Runs a program to its end, by a Java with these options more."""
+
+ARCHIVES_MAX = 8
+"""In a folder. One of Spark has 190 MB, and each checkout its own, as Java notes where the jars lie."""
 
 _C1 = "-XX:TieredStopAtLevel=1"
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")  # an archive that does not fit is passed over without a word
@@ -56,7 +60,7 @@ def spark_environment(folder: Path) -> dict[str, str]:
         subprocess.run(words, check=True, capture_output=True)  # until Java, too, has closed its end
 
     jars = sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
-    return {"JAVA_TOOL_OPTIONS": " ".join(options(jars, Path(sys.prefix), run))}
+    return {"JAVA_TOOL_OPTIONS": " ".join(options(jars, cache() / "spark", run))}
 
 
 def compiled(source: Path, jars: Sequence[Path], folder: Path) -> Path:
@@ -86,6 +90,9 @@ def _make(archive: Path, run: Run) -> None:
         return
     with alone(archive.parent / "classes.lock"):
         if not archive.exists():
+            others = sorted(archive.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
+            for oldest in others[: 1 - ARCHIVES_MAX]:
+                oldest.unlink()
             arriving = archive.with_suffix(f".{os.getpid()}")
             run([_C1, f"-XX:ArchiveClassesAtExit={arriving}", *_QUIET])
             arriving.rename(archive)

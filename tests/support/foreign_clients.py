@@ -10,7 +10,7 @@ from pathlib import Path
 
 import quick
 from file_lock import alone
-from real_kafka import cache
+from kept import cache
 
 _PROGRAMS = Path(__file__).parents[1] / "kafka" / "clients"
 GO, JS, PYTHON = _PROGRAMS / "go", _PROGRAMS / "js", _PROGRAMS / "python" / "consume.py"

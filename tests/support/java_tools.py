@@ -8,6 +8,7 @@ from pathlib import Path
 import fast_java
 import real_kafka
 from foreign_clients import Client, running
+from kept import cache
 
 from spark_jobs.java import java_home
 
@@ -41,6 +42,6 @@ def tools(address: str) -> Iterator[Tools]:
 
 def java(source: Path, jars: Sequence[Path]) -> list[str]:
     """The command of a program of one file, which is compiled once."""
-    classes = fast_java.compiled(source, jars, real_kafka.cache())
+    classes = fast_java.compiled(source, jars, cache())
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, (*jars, classes)))]
     return [f"{java_home()}/bin/java", *options, source.stem]

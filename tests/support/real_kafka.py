@@ -17,6 +17,7 @@ from typing import Any
 
 import fast_java
 import quick
+from kept import cache
 
 from spark_jobs.java import java_home
 
@@ -60,11 +61,6 @@ def of_3_9() -> list[Path]:
 def maven() -> str | None:
     """Maven, without which none of this can be had."""
     return shutil.which("mvn")
-
-
-def cache() -> Path:
-    """Where on this machine is kept what was brought once."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-tiering"
 
 
 def jars(pom: Path) -> list[Path]:

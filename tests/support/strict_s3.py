@@ -12,7 +12,8 @@ from pathlib import Path
 
 import quick
 from file_lock import alone
-from real_kafka import cache, free_ports, wait_for
+from kept import cache
+from real_kafka import free_ports, wait_for
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS_KEY, SECRET_KEY = "strict", "strict-secret"
