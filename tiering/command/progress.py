@@ -54,7 +54,13 @@ def about(done: int, of: int, rate: float, unit: Unit = MIB) -> str:
     if not rate:
         return unit.name
     left = round(max(of - done, 0) / rate)
-    return f"{unit.name}, {rate / unit.size:.1f} {unit.name}/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+    return f"{unit.name}, {_a_second(rate, unit)}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+
+
+def _a_second(rate: float, unit: Unit) -> str:
+    """A rate, of which something is shown however low it is."""
+    amount = rate / unit.size
+    return f"{amount:.{1 if amount >= 0.1 else 3}f} {unit.name}/s"
 
 
 class Work:
@@ -112,5 +118,5 @@ def shown(  # six parameters: the last two for tests
         looking.join()
         if is_done and of_all() > 0:
             seconds = clock() - started_s
-            mean = f", {of_all() / unit.size / seconds:.1f} {unit.name}/s" if seconds >= 1 else ""
+            mean = f", {_a_second(of_all() / seconds, unit)}" if seconds >= 1 else ""
             showing(total(), total(), f"{unit.name} in {seconds:.0f} s{mean}")

@@ -11,6 +11,7 @@ MIB = 1 << 20
 
 def test_the_time_left_comes_from_the_rate() -> None:
     assert about(100 * MIB, 400 * MIB, 10 * MIB) == "MiB, 10.0 MiB/s, 0:00:30 left"
+    assert about(MIB // 2, MIB, 10_000) == "MiB, 0.010 MiB/s, 0:00:52 left"
     assert about(MIB, 7200 * MIB + MIB, MIB) == "MiB, 1.0 MiB/s, 2:00:00 left"
 
 
