@@ -14,7 +14,7 @@ from tiering.command.terminal import printable, width_of
 Row = Mapping[str, Any]
 
 _LOST: Final = "lost"
-"""The action of a row about offsets that are lost."""
+"""The action of a row about offsets that are lost, or the kind of an anomaly."""
 _GAP: Final = "  "
 _CUT_MAX: Final = 60
 _CUT_MIN: Final = 8
@@ -55,7 +55,7 @@ class Table:
                 yield from [""] * (number > 0) + head
             for at in shown:
                 lines = _joined(band, [c.lines(at) for c in band])
-                is_loss = rows[at].get("action") == _LOST or rows[at].get("lost_offsets")
+                is_loss = _LOST in (rows[at].get("action"), rows[at].get("kind")) or rows[at].get("lost_offsets")
                 yield from map(self._alarm, lines) if is_loss else lines
 
     def _column(self, name: str, rows: Sequence[Row]) -> "_Column":

@@ -12,6 +12,11 @@ from pathlib import Path
 
 import mixed_topic
 import pytest
+from golden_logs import broker_logs
+from logs_to_archive import drop_segments_below, set_checkpoint
+from offloaded import Run
+
+from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -113,6 +118,23 @@ def test_tables_are_no_wider_than_the_terminal(broker: Path, archive: str, tmp_p
     assert "customer-17" in fetched
     assert "base64:AA" in fetched
     assert {c for c in fetched if not c.isprintable()} == {"\r", "\n"}
+
+
+@pytest.mark.slow
+def test_status_tells_a_loss_in_red_unless_colour_is_unwanted_and_cuts_no_word_in_two(run: Run, tmp_path: Path) -> None:
+    logs, archive = broker_logs(tmp_path / "logs", "g-txn-0"), tmp_path / "archive"
+    set_checkpoint(logs / HIGH_WATERMARK_CHECKPOINT, "g-txn-0", 110)
+    assert run("offload", "--log-dir", logs, "--archive", archive).exit_code == 0
+    drop_segments_below(logs, "g-txn-0", 2_683)
+    settings = (f"log.dirs={logs}", f"archive.url={archive}", f"agent.state.dir={tmp_path / 'state'}")
+    command = ("status", *(part for setting in settings for part in ("--override", setting)))
+    for columns, no_color in ((80, ""), (200, "1")):
+        shown = seen(*command, code=3, all_of_it=True, columns=columns, environment={"NO_COLOR": no_color})
+        plain = COLOUR.sub("", shown)
+        assert max(map(len, plain.splitlines())) <= columns
+        assert "offsets [102, 2683) are lost: they had left the local log before they were archived" in " ".join(plain.split())
+        red = [part.split()[0] for part in re.findall(r"\x1b\[1;31m([^\x1b]*)", shown) if part.strip()]
+        assert {"lost", "g-txn"} <= set(red) if not no_color else red == []
 
 
 @pytest.mark.slow

@@ -87,6 +87,8 @@ def test_lines_of_what_is_lost_alarm_and_no_others() -> None:
     rows = [{"action": "copied", "reason": ""}, {"action": "lost", "reason": "offsets [0, 5) are lost"}]
     shown = list(Table(40, alarm=lambda line: f"!{line}").lines(rows))
     assert [line.startswith("!lost") for line in shown] == [False, False, True]
+    anomalies = list(Table(40, alarm=lambda line: f"!{line}").lines([{"kind": "lost"}, {"kind": "gap"}]))
+    assert anomalies == ["kind", "!lost", "gap"]
 
 
 def test_what_alarms_is_red_on_a_terminal_alone_and_not_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
