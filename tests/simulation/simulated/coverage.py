@@ -1,6 +1,7 @@
 """Which lines of a package schedules have reached: a line is noted when it is first executed, and told by file."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,10 @@ Lines = dict[str, set[int]]
 
 @contextmanager
 def reached(folders: tuple[Path, ...]) -> Iterator[Lines]:
-    """The lines of Python files below the folders that are executed in the block, by this thread in any greenlet."""
+    """The lines of Python files below the folders that are executed in the block.
+
+    By this thread in any greenlet, and by threads that it starts.
+    """
     found: Lines = {}
     roots = tuple(f"{folder}/" for folder in folders)
 
@@ -29,11 +33,13 @@ def reached(folders: tuple[Path, ...]) -> Iterator[Lines]:
         found.setdefault(name, set())
         return line
 
+    threading.settrace(call)
     sys.settrace(call)
     try:
         yield found
     finally:
         sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]  # as the documentation has it
 
 
 def told(found: Lines, folders: tuple[Path, ...]) -> Iterator[str]:
