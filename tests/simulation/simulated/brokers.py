@@ -88,7 +88,10 @@ class Broker:
 
 @dataclass(eq=False)
 class Cluster:
-    """The brokers, who of them leads, and what is committed; `open_since` has the first offset of each open transaction."""
+    """The brokers, who of them leads, and what is committed; `open_since` has the first offset of each open transaction.
+
+    `open_to` has the last one, as far as it is committed.
+    """
 
     schedule: Schedule
     brokers: list[Broker] = field(init=False)
@@ -100,6 +103,7 @@ class Cluster:
     times: dict[int, int] = field(default_factory=dict)
     """The time of each committed batch, by its base offset."""
     open_since: dict[int, int] = field(default_factory=dict)
+    open_to: dict[int, int] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     aborted: dict[int, int] = field(default_factory=dict)
     """The producers of transactions, by the offsets of their markers."""
@@ -124,8 +128,10 @@ class Cluster:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it everything is committed, and every transaction is ended."""
-        return min([self.high_watermark, *self.open_since.values()])
+        """Below it everything is committed, and every transaction is ended of which each broker still has records."""
+        start = max(broker.log.log_start_offset for broker in self.brokers)
+        known = [max(first, start) for producer, first in self.open_since.items() if self.open_to[producer] >= start]
+        return min([self.high_watermark, *known])
 
     def happens(self, what: str, seed: int) -> None:
         """One of `HAPPENINGS`, with random numbers of its own."""
@@ -209,11 +215,13 @@ class Cluster:
         self.high_watermark = last + 1
         if batch.is_control:
             self.open_since.pop(batch.producer_id, None)
+            self.open_to.pop(batch.producer_id, None)
             self.ended[base] = batch.producer_id
             if read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT:
                 self.aborted[base] = batch.producer_id
         elif batch.is_transactional:
             self.open_since.setdefault(batch.producer_id, base)
+            self.open_to[batch.producer_id] = last
 
     def checkpoint(self) -> None:
         self.random.choice(self.brokers).checkpoint()
