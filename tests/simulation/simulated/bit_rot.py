@@ -11,14 +11,11 @@ from local_log.errors import LogError
 from local_log.formats.filenames import offset_file
 from local_log.formats.header_layout import ATTRIBUTES_AT
 from remote.keys import PartitionPath
-from remote.scrub.budget import RequestBudget
-from remote.scrub.scrub import scrub
-from remote.scrub.settings import ScrubSettings
 from simulated.brokers import Broker
 from simulated.judge import Judge
-from simulated.readers import decoded
 from simulated.restores import restored
 from simulated.schedule import Schedule
+from simulated.scrubs import anomalies
 
 SHARE = 0.3
 """Of the schedules, those in which something rots."""
@@ -59,8 +56,7 @@ class BitRot:
             objects[key] = bytes(body)
             self.schedule.faults["object: a bit changed"] += 1
             self.schedule.tell("store", f"bit rot in {key} at {at}")
-        budget = RequestBudget(judge.unwatched, None)
-        findings = [f for f in scrub(budget, decoded, ScrubSettings(deep=True), self.schedule.now) if f.is_anomaly]
+        findings = anomalies(judge)
         found = {f.key for f in findings}
         unread = {live[key] for key in found & live.keys() if key.startswith(live[key].pages)}
         missed = [key for key in rotten if key not in found and live[key] not in unread]

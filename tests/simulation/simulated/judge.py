@@ -12,6 +12,7 @@ from local_log.formats.indexes.transaction import AbortedTxn
 from remote.keys import PartitionPath, parse_manifest_key, partition_of
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries
+from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
@@ -206,10 +207,10 @@ class Judge:
             raise self.violated(f"an offload says that [{start}, {end}) is archived, and it is not")
 
     def check_gaps(self, manifest: Manifest) -> None:
-        """In the end only what some log has deleted may be missing: a segment that was skipped is copied later."""
+        """In the end only what some log has deleted may be missing, or lost: a segment that was skipped is copied later."""
         watched = self.watched[manifest.path]
         given_up = max([watched.log.start_max, *watched.dropped_below.values()])
-        for gap in manifest.gaps:
+        for gap in (*manifest.gaps, *lost_ranges(manifest)):
             if gap.end > given_up:
                 raise self.violated(f"gap [{gap.start}, {gap.end}) of what no log has deleted: {gap.reason}")
 

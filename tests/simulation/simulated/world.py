@@ -10,9 +10,6 @@ from local_log.errors import LogError
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
-from remote.scrub.budget import RequestBudget
-from remote.scrub.scrub import scrub
-from remote.scrub.settings import ScrubSettings
 from simulated.archive_tasks import DELAY_MS, GRACE_MS, RETENTION_MS, Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import PATH, Cluster
@@ -21,9 +18,10 @@ from simulated.endpoint_readers import EndpointReaders
 from simulated.judge import Judge, Watched
 from simulated.own_host import OwnHost
 from simulated.own_tasks import OwnTasks
-from simulated.readers import archived, batches_of, decoded, reads
+from simulated.readers import archived, batches_of, reads
 from simulated.restores import restored
 from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
+from simulated.scrubs import anomalies
 from simulated.stores import Faults, JudgedStore, StoreOf
 from simulated.writes import WRITES, Writes
 
@@ -186,9 +184,7 @@ class World:
         orphans = self.judge.orphans(self.tasks.paths())
         if orphans and not any(waits):
             raise self.schedule.violated(f"{len(orphans)} orphans after sweeps, as {min(orphans)}")
-        budget = RequestBudget(self.judge.unwatched, None)
-        findings = [f for f in scrub(budget, decoded, ScrubSettings(deep=True), self.schedule.now) if f.is_anomaly]
-        if findings:
+        if findings := anomalies(self.judge):
             raise self.schedule.violated(f"a scrub finds {findings[0]}")
         self.rot.check(self.judge, self.tasks.paths())
 
