@@ -68,8 +68,13 @@ def _downgrades_in_its_place(of: Compared, found: Difference) -> bool:
     return was_new and states == ("Stable", "PreparingRebalance")
 
 
-def _forgets_epoch(of: Compared, found: Difference) -> bool:
+def _forgets_group(of: Compared, found: Difference) -> bool:
     is_refused = any(isinstance(one, JoinGroupRequest) and one.member_id for one in of.before)
+    if found.path == "error_code":
+        is_heard = of.api is CONSUMER_GROUP_HEARTBEAT
+        return (
+            is_refused and is_heard and (found.theirs, found.ours) == (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
+        )
     is_epoch = found.path.endswith(("epoch", "generation_id")) and None not in (found.theirs, found.ours)
     return is_refused and is_epoch and found.theirs in (1, 2) and bool(found.ours > found.theirs)
 
@@ -156,13 +161,14 @@ GROUP_DIFFERENCES = (
         ),
     ),
     KnownDifference(
-        "ConsumerGroupHeartbeat: the epoch of a group without members, after a JoinGroup with an unknown member id was refused",
-        "It goes on from where it was. A broker begins with the first one again, without having written that down.",
-        _forgets_epoch,
+        "ConsumerGroupHeartbeat: a group without members, after a JoinGroup with an unknown member id was refused",
+        "It is still there, and its epoch goes on. A broker has forgotten it, without having written that down.",
+        _forgets_group,
         (
             *((CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),) * 2,
             (CONSUMER_GROUP_HEARTBEAT, 1, ConsumerGroupHeartbeatRequest("@group", "m0", -1)),
             (JOIN_GROUP, 9, _join((_RANGE,), "nobody")),
+            (CONSUMER_GROUP_HEARTBEAT, 1, ConsumerGroupHeartbeatRequest("@group", "m0", 1_000_000)),
             (CONSUMER_GROUP_HEARTBEAT, 1, _heard("m0", None)),
         ),
     ),
