@@ -125,7 +125,8 @@ def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tup
     """
     open_at_end = dict(followed)
     with suppress(LogError):
-        open_at_end |= log.transactions_at(end)
+        for producer_id, first in log.transactions_at(end).items():
+            open_at_end[producer_id] = min(first, open_at_end.get(producer_id, first))
     return log.aborted_later(open_at_end, end)
 
 

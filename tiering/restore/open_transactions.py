@@ -6,7 +6,6 @@ stable offset of the restored log would never pass it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from local_log.formats.batches import scan
 from local_log.formats.control import ControlType
@@ -19,8 +18,8 @@ from remote.segment.index_rebuild import rebuilt_indexes
 _COORDINATOR_EPOCH = 0
 """Lower than the epoch of any real coordinator, so that the broker accepts later markers."""
 
-Aborted = AbstractSet[tuple[int, int]]
-"""Producer ids and first offsets of aborted transactions."""
+Aborted = Mapping[int, int]
+"""First offsets of the aborted ones by producer id; a snapshot may know a later one, from the log start offset on."""
 
 
 def active_segment(
@@ -44,7 +43,7 @@ def _markers(
         yield write_marker(
             offset,
             timestamp_ms,
-            ControlType.ABORT if (txn.producer_id, txn.first_offset) in aborted else ControlType.COMMIT,
+            ControlType.ABORT if txn.producer_id in aborted else ControlType.COMMIT,
             producer_id=txn.producer_id,
             producer_epoch=txn.producer_epoch,
             coordinator_epoch=_COORDINATOR_EPOCH,
@@ -56,8 +55,8 @@ def _entries(base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Abor
     for number, txn in enumerate(ongoing):
         offset = base_offset + number
         last_stable = ongoing[number + 1].first_offset if number + 1 < len(ongoing) else offset + 1
-        if (txn.producer_id, txn.first_offset) in aborted:
-            yield AbortedTxn(txn.first_offset, offset, txn.producer_id, last_stable)
+        if txn.producer_id in aborted:
+            yield AbortedTxn(min(txn.first_offset, aborted[txn.producer_id]), offset, txn.producer_id, last_stable)
 
 
 def is_active_segment(log: bytes, base_offset: int, timestamp_ms: int) -> bool:

@@ -13,12 +13,14 @@ from local_log.disk import WritableDisk
 from local_log.errors import LogError, NoKey, Unavailable, WrongKey
 from local_log.formats.checkpoints import write_epochs
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
+from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID, write_topic_id
 from local_log.formats.record import NO_TIMESTAMP
 from local_log.log_reader import open_log
 from remote.parallel import in_order
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
+from tiering.restore.aborted import aborted_after, complete_txn_indexes
 from tiering.restore.open_transactions import active_segment
 from tiering.restore.plan import RestorePlan, RestoreStep, restored_epochs
 from tiering.restore.segment import PlacedSegment, place_segment, write_file
@@ -69,7 +71,7 @@ class _PlacedSegments:
     first_base: int | None = None
     latest_ms: int = NO_TIMESTAMP
     names: set[str] = field(default_factory=set)
-    aborted: set[tuple[int, int]] = field(default_factory=set)
+    aborted: set[AbortedTxn] = field(default_factory=set)
 
     def add(self, link: Link, placed: PlacedSegment) -> None:
         self.log_end_offset = placed.end_offset
@@ -114,10 +116,19 @@ def _complete_folder(plan: RestorePlan, disk: WritableDisk, folder: str, placed_
         if name not in placed_segments.names:
             disk.delete(f"{folder}/{name}")
     start, end = plan.manifest.log_start_offset, placed_segments.log_end_offset
-    ongoing = open_log(disk, folder, plan.partition, start, end).open_transactions if placed_segments.names else ()
+    log = open_log(disk, folder, plan.partition, start, end)
+    ongoing = log.open_transactions if placed_segments.names else ()
+    if log.segments:
+        complete_txn_indexes(disk, log, placed_segments.aborted, {txn.producer_id for txn in ongoing})
     epochs = restored_epochs(plan.manifest, end)
     epoch = epochs[-1].epoch if epochs else 0
-    files = active_segment(end, () if plan.is_cut else ongoing, placed_segments.aborted, placed_segments.latest_ms, epoch)
+    files = active_segment(
+        end,
+        () if plan.is_cut else ongoing,
+        aborted_after(placed_segments.aborted, log.log_end_offset),
+        placed_segments.latest_ms,
+        epoch,
+    )
     added = {offset_file(end, suffix): body for suffix, body in files.items()}
     added[LEADER_EPOCH_CHECKPOINT] = write_epochs(epochs)
     if plan.topic_id != ZERO_TOPIC_ID:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from local_log.disk import WritableDisk, has_content
 from local_log.formats.filenames import LOG, offset_file
-from local_log.formats.indexes.transaction import read_txn_index
+from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from local_log.formats.primitives import Buffer
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import ABORTED_LATER, OFFSET_INDEX, TIME_INDEX
@@ -25,25 +25,24 @@ _ALWAYS = (OFFSET_INDEX, TIME_INDEX)
 class PlacedSegment:
     """A segment that is durable in its folder: the names of its files, its end offset, the bytes that were downloaded.
 
-    `aborted` holds producer id and first offset of aborted transactions whose marker is in a later segment.
+    `aborted` are the aborted transactions with records here whose marker is in a later segment.
     """
 
     names: tuple[str, ...]
     end_offset: int
     bytes: int
     is_new: bool
-    aborted: frozenset[tuple[int, int]]
+    aborted: tuple[AbortedTxn, ...]
 
 
 def place_segment(disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link) -> PlacedSegment:
     """Writes the segment's files into the folder. Raises Corrupt (its objects are damaged), Unavailable, Invalid, Unreadable."""
-    later = read_part(source, path, link.entry, ABORTED_LATER)
-    aborted = frozenset((t.producer_id, t.first_offset) for t in read_txn_index(later))
+    aborted = read_txn_index(read_part(source, path, link.entry, ABORTED_LATER))
     return (_place_whole if link.is_whole else _place_cut)(disk, folder, source, path, link, aborted)
 
 
 def _place_whole(
-    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
+    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: tuple[AbortedTxn, ...]
 ) -> PlacedSegment:
     entry = link.entry
     log = f"{folder}/{offset_file(entry.base_offset, LOG)}"
@@ -68,7 +67,7 @@ def _place_whole(
 
 
 def _place_cut(
-    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: frozenset[tuple[int, int]]
+    disk: WritableDisk, folder: str, source: SegmentBytes, path: PartitionPath, link: Link, aborted: tuple[AbortedTxn, ...]
 ) -> PlacedSegment:
     """Writes a part of a segment. An existing log file is compared with the computed content first."""
     log = f"{folder}/{offset_file(link.start, LOG)}"

@@ -1,0 +1,86 @@
+"""What was aborted is aborted in a restored log, also where the transaction index of the broker's log did not say so."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from archive_fakes import MemoryStore
+from logs_to_archive import local_logs, offload_all
+from owned_logs import OwnedLog
+from restored_logs import plans, run_soundly
+from scrubbed import findings
+
+from local_log.log_reader import LogReader
+from local_log.os_disk import OsWritableDisk
+from remote.manifest.entries import Entries
+from remote.segment_bytes import StoredBytes
+from tiering.read.tiered_log import Isolation, TieredLog
+from tiering.restore.plan import plan_restore
+from tiering.restore.run import restore
+from tiering.restore.target import open_target
+
+BEGAN, MARKED = 16, 42
+
+
+def archived(folder: Path, start: int, transactions: Iterable[bool], *, before: int = 8, is_flushed: bool = False) -> MemoryStore:
+    """The archive of a log that was recovered, without snapshots, from a log start offset after a transaction's first records.
+
+    Their segments were archived then, as they lay in the folder still. Each transaction that follows is aborted or committed.
+    """
+    log = OwnedLog(str(folder), MemoryStore())
+    log.fill(before)
+    log.offload()
+    log.transaction(7, 2, commit=None)
+    log.fill(12)
+    log.end_transaction(7, commit=False)
+    log.fill(12)
+    for number, commit in enumerate(transactions):
+        log.transaction(7, 3, sequence=2 + 3 * number, commit=commit)
+        log.fill(4)
+    log.log.maybe_increment_log_start_offset(start)
+    log.log.close()
+    for snapshot in folder.glob("orders-0/*.snapshot"):
+        snapshot.unlink()
+    log.log = log.opened(start=start, point=log.log.log_end_offset if is_flushed else 0)
+    log.offload()
+    return log.store  # type: ignore[return-value]  # the one that it was given
+
+
+def read(log: LogReader) -> set[int]:
+    records = TieredLog(log, None).read(log.log_start_offset, isolation=Isolation.read_committed)
+    return {offset for batch in records for offset in batch.column("offset").to_pylist()}
+
+
+@pytest.mark.parametrize("start", [17, 20, 30, 41, 42])
+def test_a_restored_log_gives_no_aborted_records(tmp_path: Path, start: int) -> None:
+    store = archived(tmp_path / "log", start, (True, False, True))
+    assert findings(store, deep=True) == []
+    run_soundly(store, str(tmp_path / "to"))
+    assert read(local_logs(tmp_path / "to")["orders-0"]).isdisjoint({BEGAN, BEGAN + 1})
+
+
+def test_aborts_are_archived_whole_of_a_segment_in_the_middle_of_which_the_log_starts(tmp_path: Path) -> None:
+    """Its snapshot knows the transaction from the log start offset on only."""
+    assert findings(archived(tmp_path / "log", 15, (), before=7, is_flushed=True), deep=True) == []
+
+
+def test_nor_do_archives_that_are_made_of_it(tmp_path: Path) -> None:
+    store = archived(tmp_path / "log", 30, (True, False))
+    run_soundly(store, str(tmp_path / "to"))
+    again = MemoryStore()
+    offload_all(tmp_path / "to", again)
+    assert findings(again, deep=True) == []
+
+
+@pytest.mark.parametrize("start", [17, 30, 42])
+def test_nor_does_one_whose_archive_ends_before_the_marker(tmp_path: Path, start: int) -> None:
+    store = archived(tmp_path / "log", start, ())
+    [plan] = plans(store)
+    kept = tuple(entry for entry in plan.manifest.entries if entry.end_offset <= MARKED)
+    shorter = plan_restore(Entries(replace(plan.manifest, entries=kept), plan.entries.pages), None, {})
+    with open_target(OsWritableDisk(), str(tmp_path / "to")) as target:
+        assert not [done.error for done in restore([shorter], StoredBytes(store), target, 1) if done.error]
+    log = local_logs(tmp_path / "to")["orders-0"]
+    assert log.last_stable_offset == log.log_end_offset > BEGAN + 1
+    assert read(log).isdisjoint({BEGAN, BEGAN + 1})
