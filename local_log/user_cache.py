@@ -13,10 +13,10 @@ def cache_folders() -> Iterator[Path]:
 
     The second is given only if this user owns it: files that another user could have put there are never executed.
     """
-    import tempfile  # who only wants the folder for state does without it
-
     with suppress(RuntimeError):  # the user has no home directory
         yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / NAME
+    import tempfile  # takes longer to load than all else here
+
     shared = Path(tempfile.gettempdir(), f"{NAME}-{os.getuid()}")
     with suppress(OSError):
         shared.mkdir(mode=0o700, exist_ok=True)
