@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from histories.activity import LEAST_A_MINUTE, too_little
-from histories.evidence import keep_evidence, librdkafka_log, where
+from histories.evidence import keep_evidence, keep_groups, librdkafka_log, where
 from histories.nemesis import Server
 from histories.operations import History, Operation
 
@@ -34,6 +34,11 @@ def test_the_stacks_of_all_threads_and_what_their_transactions_are_is_kept(tmp_p
     assert kept.count('threading.py", line') >= 2
     assert "rx_queue" in kept
     assert "Connection refused" in kept
+
+
+def test_what_the_members_of_groups_have_is_asked_for_by_both_protocols(tmp_path: Path) -> None:
+    keep_groups(Server(tmp_path), ("modern",))
+    assert (tmp_path / "groups").read_text().count("Connection refused") == 2
 
 
 def test_what_librdkafka_says_goes_to_a_file_and_python_s_messages_do_not(
