@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain, count
+from textwrap import fill
 from typing import Any
 
 from spark_jobs.errors import OptionError
@@ -19,6 +20,8 @@ BARS_MAX = 400
 """About three dots each."""
 _COLUMNS = ("records", "stored_bytes")
 _TITLE_TOPICS_MAX = 3
+_TITLE_LINE = 110
+"""Characters that a line of the picture has room for."""
 _SIZE = (12, 7)
 """Inches, of 100 dots each."""
 
@@ -65,10 +68,11 @@ def figure_of(measured: Sequence[Measured]) -> Any:
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
     axes.set_xlabel("time of the records (UTC)")
-    figure.suptitle(_title(measured))
+    figure.suptitle(fill(_title(measured), _TITLE_LINE))
     if measured:
         bars, names = figure.axes[0].get_legend_handles_labels()
-        figure.legend(bars, names, loc="outside right upper", fontsize="small", title="partition")
+        columns = max(1, min(len(names), _TITLE_LINE // (max(map(len, names)) + 8)))
+        figure.legend(bars, names, loc="outside lower center", ncols=columns, fontsize="small", title="partition")
     return figure
 
 

@@ -90,6 +90,9 @@ def test_the_picture_says_what_it_shows_and_its_legend_covers_no_bar() -> None:
     pytest.importorskip("matplotlib", reason="pictures are an extra")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    long = figure_of([some(f"{word}.with-a-name-that-goes-on-and-on", n) for word in ("orders", "bills") for n in range(4)])
+    FigureCanvasAgg(long).draw()
+    assert not long.legends[0].get_window_extent().overlaps(long.texts[0].get_window_extent()), "nor the title"
     figure = figure_of([some(number=n, factor=100_000) for n in range(12)])
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
