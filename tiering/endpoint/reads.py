@@ -21,6 +21,7 @@ from remote.read.window_cache import WindowCache
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.recent_files import RecentFiles
 from tiering.read.archive_reads import SequentialRead
+from tiering.read.fetched import joined
 from tiering.read.tiered_log import Isolation, TieredLog
 
 CHUNK_CACHE_BYTES: Final = 256 << 20
@@ -134,11 +135,23 @@ class Reads:
             return own
         end, next_offset = log.end_offset(isolation), offset
         parts: tuple[Buffer | FileRange, ...] = ()
-        if offset < end and (max_bytes or one_at_least):
-            parts, next_offset = self._parts(log, offset, max_bytes, isolation, one_at_least=one_at_least)
+        is_committed, known = isolation is Isolation.read_committed, tuple[AbortedTxn, ...]()
+        left = max_bytes
+        while next_offset < end and (left > 0 or (one_at_least and not parts)):
+            try:
+                until, known = log.committed_part(next_offset, end) if is_committed else (end, ())
+                asked = next_offset, until
+                more, next_offset = self._parts(log, asked, left, isolation, one_at_least=one_at_least and not parts)
+            except LogError:
+                if not parts:
+                    raise
+                break
+            parts, left = (*parts, *more), left - sum(map(size_of, more))
+            if next_offset < until or until == end:
+                break
         aborted = None
-        if isolation is Isolation.read_committed:
-            aborted = log.aborted(offset, next_offset, isolation) if parts else ()
+        if is_committed:
+            aborted = joined(log.aborted(offset, next_offset, isolation), known, offset, next_offset) if parts else ()
         return Batches(parts, sum(map(size_of, parts)), aborted, next_offset if parts else offset)
 
     def close(self) -> None:
@@ -146,11 +159,11 @@ class Reads:
         self.shared.close()
 
     def _parts(
-        self, log: TieredLog, offset: int, max_bytes: int, isolation: Isolation, *, one_at_least: bool
+        self, log: TieredLog, offsets: tuple[int, int], max_bytes: int, isolation: Isolation, *, one_at_least: bool
     ) -> tuple[tuple[Buffer | FileRange, ...], int]:
         """The parts, and the offset after them. An error is raised when nothing can be read before it."""
         parts: tuple[Buffer | FileRange, ...] = ()
-        end = log.end_offset(isolation)
+        offset, end = offsets
         try:
             while offset < end and (max_bytes > 0 or one_at_least):
                 file = log.batch_file(offset, isolation)

@@ -15,9 +15,10 @@ from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset
 from remote.read.log import ArchivedLog
 from tiering.read.engine_log import EngineLog
+from tiering.read.fetched import OwnRange
 from tiering.read.live_log import ISOLATIONS, LiveLog
 from tiering.read.readable_log import ReadableLog
-from tiering.read.tiered_log import Isolation, OwnRange, TieredLog
+from tiering.read.tiered_log import Isolation, TieredLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,11 @@ class OwnLog(TieredLog):
             return TieredLog.aborted(whole, start, end, isolation)
 
         return self.live.log.published.undisturbed(query)
+
+    def committed_part(self, offset: int, end: int) -> tuple[int, tuple[AbortedTxn, ...]]:
+        """See TieredLog: of what only the archive has; `own_range` gives the rest with its aborted transactions."""
+        now = self.live.log.offsets
+        return (min(end, now.local_log_start) if offset < now.local_log_start else end), ()
 
     def fetch_older(
         self,

@@ -8,14 +8,13 @@ log start offset        local log start offset              archive's end       
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from local_log.batch_file import BatchFile
 from local_log.errors import Invalid, OffsetOutOfRange
-from local_log.file_range import FileRange
 from local_log.formats.checkpoints import EpochEntry, end_offset_for
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
@@ -34,6 +33,7 @@ from local_log.log_reader import LogReader
 from remote.manifest.losses import reason_with
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
+from tiering.read.fetched import Fetched, OwnRange, joined
 from tiering.read.readable_log import ReadableLog
 
 
@@ -47,29 +47,6 @@ class Isolation(StrEnum):
 _WITH_FILES: Final = (ArchivedLog, LogReader)
 NOT_ARCHIVED: Final = "they left the local log before they were archived"
 NOT_THERE: Final = "the archive has nothing of this partition: it is another archive, or its objects were deleted"
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The result of a fetch: whole batches as in the log, the offset to continue at, and the aborted transactions among them
-    (empty for read_uncommitted).
-    """
-
-    records: bytes
-    next_offset: int
-    aborted: tuple[AbortedTxn, ...]
-
-
-class OwnRange(NamedTuple):
-    """Batches of a log that this process writes, as they lie in its file; the last may be incomplete. None if there are none.
-
-    `next_offset` is the log's end if the range goes up to there, else the offset that was asked for: what lies between is not
-    looked at. `aborted` are the aborted transactions among them, None for read_uncommitted.
-    """
-
-    range: FileRange | None
-    next_offset: int
-    aborted: tuple[AbortedTxn, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +136,15 @@ class TieredLog:
         at or above the end offset is returned. Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange if neither tier
         has the offset.
         """
-        next_offset = offset
+        next_offset, known = offset, tuple[AbortedTxn, ...]()
+        if isolation is Isolation.read_committed and self.local is not None:
+            known = self.committed_part(max(offset, self.local.log_start_offset), self.end_offset(isolation))[1]
         parts: list[bytes] = []
         for chunk in self._fetched(offset, max_bytes, isolation, one_at_least=min_one_message):
             parts.append(bytes_of(chunk))
             next_offset = chunk.batches.next_offset
         aborted = self.aborted(offset, next_offset, isolation) if isolation is Isolation.read_committed else ()
-        return Fetched(b"".join(parts), next_offset, aborted)
+        return Fetched(b"".join(parts), next_offset, joined(aborted, known, offset, next_offset))
 
     def fetch_older(
         self,
@@ -338,6 +317,20 @@ class TieredLog:
     def aborted(self, start: int, end: int, isolation: Isolation) -> tuple[AbortedTxn, ...]:
         """The aborted transactions with records in the range, wherever their markers are; both tiers may report the same one."""
         return tuple(sorted({t for tier, first, last in self._split(start, end, isolation) for t in tier.aborted(first, last)}))
+
+    def committed_part(self, offset: int, end: int) -> tuple[int, tuple[AbortedTxn, ...]]:
+        """Up to where, at most `end`, a read_committed read from `offset` may go, and the aborted transactions of the local log.
+
+        It has to be asked before the batches are read: a file that was opened before a cleaner has replaced it has records of
+        transactions that the index after it does not know. A read that begins in the archive goes on there first, and asks again
+        where the local log starts, if it comes to that.
+        """
+        local = self.local
+        if local is None or offset >= end:
+            return end, ()
+        if offset < local.log_start_offset:
+            return min(end, local.log_start_offset), ()
+        return end, local.aborted(offset, end)
 
     def _split(self, start: int, end: int, isolation: Isolation) -> Iterator[tuple[ReadableLog | ArchivedLog, int, int]]:
         """Splits a range between the tiers, in order: the local log where it has committed offsets, else the archive.

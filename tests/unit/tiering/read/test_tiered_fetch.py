@@ -26,7 +26,8 @@ from local_log.formats.record_batch.columns import Projection
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
-from tiering.read.tiered_log import Fetched, Isolation, TieredLog
+from tiering.read.fetched import Fetched
+from tiering.read.tiered_log import Isolation, TieredLog
 
 COMMITTED = Isolation.read_committed
 SIZES = (0, 1, 700, 5_000, 40_000, 1 << 30)
