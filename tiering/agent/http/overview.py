@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from pkgutil import get_data
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
 from remote.clock import stopwatch
@@ -19,7 +19,14 @@ from tiering.agent.http.server import JSON, Page, Pages
 HTML: Final = "text/html; charset=utf-8"
 FRESH_S: Final = 1.0
 """So long the JSON is answered again as it is, so that many browsers cost no more than one."""
+WAIT_S: Final = 2.0
+WAITING_MAX: Final = 8
+"""Who asks while another's answer is made waits so long, and no more than so many at once: a disk that does not answer must not
+keep all connections, since the same server says whether the process lives."""
 _INLINE: Final = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
+
+
+_BUSY: Final = Page(b"an earlier request is still being answered; a disk or the store may not respond\n", status=503)
 
 
 def overview_pages(overview: Callable[[], dict[str, Any]]) -> Pages:
@@ -41,13 +48,23 @@ def _page() -> Page:
 
 
 def _recent(overview: Callable[[], dict[str, Any]]) -> Callable[[], Page]:
-    lock, made = Lock(), list[tuple[float, Page]]()
+    lock, waiting, made = Lock(), BoundedSemaphore(WAITING_MAX), list[tuple[float, Page]]()
 
     def page() -> Page:
-        with lock:
+        if not lock.acquire(blocking=False):
+            if not waiting.acquire(blocking=False):
+                return _BUSY
+            try:
+                if not lock.acquire(timeout=WAIT_S):
+                    return _BUSY
+            finally:
+                waiting.release()
+        try:
             if not made or stopwatch() - made[0][0] >= FRESH_S:
                 body = json.dumps(overview(), separators=(",", ":")).encode()
                 made[:] = [(stopwatch(), Page(body, JSON))]
             return made[0][1]
+        finally:
+            lock.release()
 
     return page

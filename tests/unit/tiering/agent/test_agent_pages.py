@@ -15,7 +15,8 @@ from one_offload import TXN
 from local_log.errors import Unavailable, Unreadable
 from tiering.agent.controls import Controls
 from tiering.agent.http import client as http_client
-from tiering.agent.http.server import HttpServer, Page
+from tiering.agent.http.overview import overview_pages
+from tiering.agent.http.server import CONNECTIONS_MAX, HttpServer, Page
 from tiering.agent.pages import SILENT_MS_MAX, healthz, pages_of, readyz
 from tiering.agent.view import AgentView, ErrorRecord
 from tiering.local_tier.service import TierStatus
@@ -81,6 +82,31 @@ def test_what_the_page_for_people_asks_for_is_answered_again_for_a_moment(served
     assert dict(zip(row["partitions"]["columns"], row["partitions"]["rows"][0], strict=True))["topic"] == "g-txn"
     assert answer(served[0], "GET", "/overview") == (200, first), "also many browsers have it made once"
     assert answer(served[0], "GET", "/")[1].startswith(b"<!doctype html>")
+
+
+def test_however_many_ask_for_what_does_not_come_others_are_answered() -> None:
+    """As when a disk hangs: as many ask as there may be connections."""
+    comes = Event()
+
+    def overview() -> dict[str, object]:
+        assert comes.wait(60)
+        return {}
+
+    server = HttpServer("127.0.0.1:0", {**overview_pages(overview), ("GET", "/healthz"): lambda: Page(b"alive")})
+    server.start()
+    asking: list[socket.socket] = []
+    try:
+        for _ in range(CONNECTIONS_MAX):
+            asking.append(one := socket.create_connection(server.address.split(":"), timeout=10))  # type: ignore[arg-type]
+            one.sendall(b"GET /overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        *_, last = asking
+        assert last.recv(100).startswith(b"HTTP/1.0 503"), "all but those who wait for a moment"
+        assert answer(server.address, "GET", "/healthz") == (200, b"alive")
+    finally:
+        comes.set()
+        for one in asking:
+            one.close()
+        server.close()
 
 
 def test_who_hangs_up_before_the_answer_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
