@@ -41,8 +41,8 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     """Show what the agent does, its last error, losses, and what is not archived yet of each partition, the longest lag first.
 
     If no agent runs or responds, the same is read from the log directories and the archive; archive.keys verifies the
-    signatures of its manifests. The exit code is 3 if a partition has an error, or if the store does not respond: then only the
-    log directories are shown.
+    signatures of its manifests. The exit code is 3 if a partition has an error, if offsets are lost and not acknowledged,
+    or if the store does not respond: then only the log directories are shown.
 
     \b
     Examples:
@@ -71,7 +71,8 @@ def command(config_file: str | None, overrides: tuple[str, ...], output: str) ->
     if found["address"] is None and found["store_failing_since_ms"] is None:
         _tell_if_nothing_is_there(places.store)
     _show(found, output)
-    is_wrong = found["store_failing_since_ms"] is not None or any(row["error_ms"] is not None for row in found["partitions"])
+    has_errors = any(row["error_ms"] is not None for row in found["partitions"])
+    is_wrong = has_errors or found["store_failing_since_ms"] is not None or found["lost_offsets"]
     return Exit.partly if is_wrong else None
 
 

@@ -120,9 +120,12 @@ def test_offsets_that_are_lost_are_told_before_an_offload_records_them_and_after
     assert (before["lost_offsets"], row_of(before, TXN)["lost_offsets"]) == (lost, lost)
     assert run(*offload).exit_code == 3
     after = run(*given(logs, tmp_path))
+    assert after.exit_code == 3
     assert f"lost         {lost} offsets, known since " in after.stdout
     names, first = (line.split() for line in after.stdout.splitlines() if line.startswith(("topic", "g-txn")))
     assert dict(zip(names, first, strict=False))["lost_offsets"] == str(lost)
+    assert run("manifest", "acknowledge", "--archive", tmp_path / "archive", "--topic", "g-txn", "--yes").exit_code == 0
+    assert run(*given(logs, tmp_path)).exit_code == 0
 
 
 def test_lines_are_a_partition_each_the_longest_lag_first(run: Run, logs: Path, tmp_path: Path) -> None:
