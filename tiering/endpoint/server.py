@@ -196,9 +196,13 @@ class Server:
 
     def _shakes_hands(self, channel: KafkaChannel) -> bool:
         """Whether the handshake is over. Raises as the transport does."""
-        if not channel.shake_hands(self.listener):
-            self._writing.wait(channel, self._receive)
-            return False
+        try:
+            if not channel.shake_hands(self.listener):
+                self._writing.wait(channel, self._receive)
+                return False
+        except BlockingIOError:
+            self._writing.end(channel)  # the socket takes more bytes, and none are left: the loop would come back at once
+            raise
         self._writing.end(channel)
         if channel.is_known_by_handshake(self.listener):
             self._core.authenticated(channel.number)

@@ -2,15 +2,17 @@
 
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 
 import confluent_kafka
 import pytest
 from asked_endpoint import Endpoint, response_of
 from certificates import Authority
-from served_endpoint import served
+from served_endpoint import served, serving
 from tiered_worlds import World, batches_of
 from users_file import PASSWORDS, sasl_listener, user_file
 
@@ -25,6 +27,7 @@ from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchReques
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
 from tiering.endpoint.request_context import ANONYMOUS, ConnectionContext, KafkaPrincipal, SecurityProtocol
+from tiering.endpoint.server import Server
 
 METADATA_REQUEST = write_request(RequestHeader(METADATA, 1, 99, "test"), MetadataRequest(topics=None))
 
@@ -75,6 +78,41 @@ def frame_from(of: socket.socket) -> bytes:
         assert more, "the connection was closed"
         data += more
     return bytes(data)
+
+
+def test_the_server_rests_while_a_client_says_nothing_more_in_its_handshake(
+    endpoint: Endpoint, config: TlsConfig, authority: Authority
+) -> None:
+    """The client takes a long chain of certificates slowly: the server waits until it can write, and then until it can read."""
+    with Path(config.certificates).open("ab") as chain:
+        chain.write(100 * Path(authority.file).read_bytes())
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    hello = ssl.create_default_context(cafile=authority.file).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    with serving(endpoint, listener(config, endpoint), send_buffer_bytes=4_096) as (server, address), socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.connect(address)
+        client.sendall(outgoing.read())
+        assert until(lambda: writing(server) == [True])
+        client.settimeout(1)
+        with suppress(TimeoutError):
+            while client.recv(1 << 16):
+                pass
+        assert until(lambda: writing(server) == [False])
+
+
+def writing(server: Server) -> list[bool]:
+    """Of each connection whether the server waits until its socket takes more bytes."""
+    return [channel.is_writing for channel in server._channels.values()]
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether something holds within ten seconds."""
+    ends = monotonic() + 10
+    while not (held := holds()) and monotonic() < ends:
+        sleep(0.01)
+    return held
 
 
 def test_a_large_answer_of_buffers_and_files_arrives_whole(
