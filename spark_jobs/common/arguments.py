@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TextIO, cast
 import click
 
 from remote import archive
+from remote.parallel import in_order
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
@@ -18,7 +19,7 @@ from spark_jobs.common.offset_ranges import parse as parse_offset_ranges
 from spark_jobs.common.prices import Prices, Table, prices_of, table
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions, parse
-from spark_jobs.source.ranges import Range, resolve
+from spark_jobs.source.ranges import THREADS, Range, resolve
 from tiering.command import quantities
 from tiering.command.options import topic_ids_option
 
@@ -142,9 +143,15 @@ def _offset_ranges(context: click.Context, param: click.Parameter, value: str | 
 
 
 def topics_of(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
-    """The archived topics that `--topic` names, in order. Raises NotFound where one of the globs names none."""
+    """The archived topics that `--topic` names, in order. Raises NotFound where one of the globs names none.
+
+    A topic that a glob finds and of which nothing is archived yet is none, unless there is no other: a new topic stops no job.
+    """
     archive.open_archive(store)
-    return tuple(sorted({topic for glob in globs for topic in archive.matching_topics(store, [glob])}))
+    found = sorted({topic for glob in globs for topic in archive.matching_topics(store, [glob])})
+    with in_order(lambda topic: topic in globs or bool(archive.newest_manifests(store, topic)), found, THREADS) as is_there:
+        there = tuple(topic for topic, wanted in zip(found, is_there, strict=True) if wanted)
+    return there or tuple(found)
 
 
 def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict[str, str]:

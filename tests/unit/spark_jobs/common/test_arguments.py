@@ -7,8 +7,11 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from made_archive import made
 
-from spark_jobs.common.arguments import given_options, interval_options
+from remote.store.api import ObjectStore
+from remote.store.folder.store import FolderStore
+from spark_jobs.common.arguments import given_options, interval_options, topics_of
 from spark_jobs.errors import OptionError
 
 
@@ -83,3 +86,21 @@ def test_options_of_the_format_are_taken_but_for_those_that_the_job_has_itself()
         given_options(["keys=b"], fixed)
     with pytest.raises(OptionError, match="no value"):
         given_options(["minPartitions"], fixed)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    """An archive with a topic `made`, and with `made-later`, whose first segment is being copied."""
+    found = FolderStore(str(tmp_path))
+    made(found, [[(1, 2, 3)]])
+    found.put_if_absent(f"made-later/{'L' * 22}/0/first.log", b"a segment")
+    return found
+
+
+def test_a_topic_without_anything_archived_stops_no_job_that_a_glob_leads_to_it(store: ObjectStore) -> None:
+    assert topics_of(store, ["made*"]) == ("made",)
+
+
+@pytest.mark.parametrize("globs", [["made-later"], ["made*", "made-later"], ["made-l*"]])
+def test_a_topic_that_is_named_or_the_only_one_is_read_whatever_is_archived(store: ObjectStore, globs: list[str]) -> None:
+    assert "made-later" in topics_of(store, globs)
