@@ -87,6 +87,8 @@ class OwnHost:
     schedule: Schedule
     disk: FailingDisk = field(default_factory=FailingDisk)
     committed: dict[int, bytes] = field(default_factory=dict)
+    _begun_at: int = 0
+    """Where the log went on after it had lost all from its start offset on."""
     times: dict[int, int] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     aborted: dict[int, int] = field(default_factory=dict)
@@ -126,7 +128,7 @@ class OwnHost:
     @property
     def end(self) -> int:
         last = max(self.committed, default=None)
-        return 0 if last is None else batch_at(self.committed[last], 0).last_offset + 1
+        return self._begun_at if last is None else max(self._begun_at, batch_at(self.committed[last], 0).last_offset + 1)
 
     @property
     def high_watermark(self) -> int:
@@ -334,9 +336,12 @@ class OwnHost:
                 self._adopt(batch_at(body, 0))
             elif known != body:
                 raise self.schedule.violated(f"the log has other records at {base} after a crash than were appended")
-        for base in [b for b in self.committed if b >= end]:
+        # Also a batch of which the log began in the middle, and which it lost: it begins at its start offset then.
+        for base in [b for b, body in self.committed.items() if batch_at(body, 0).last_offset >= end]:
             for of in (self.committed, self.times, self.ended, self.aborted):
                 of.pop(base, None)
+        if end == log.log_start_offset:
+            self._begun_at = end
         for base in self.committed:
             if base >= log.local_log_start_offset and base not in found:
                 raise self.schedule.violated(f"the log lacks the batch at {base} after a crash")
