@@ -5,7 +5,7 @@ from known_difference import KnownDifference
 from mixed_members import subscription
 
 from local_log.errors import Corrupt
-from tiering.endpoint.coordinator.consumer_protocol import read_assignment
+from tiering.endpoint.coordinator.consumer_protocol import read_assignment, read_subscription
 from tiering.endpoint.protocol.api_keys import (
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_GROUPS,
@@ -46,9 +46,13 @@ def _waits_already(of: Compared, found: Difference) -> bool:
 def _is_not_upgraded(of: Compared, found: Difference) -> bool:
     if of.ours is not None or of.theirs is None or of.api not in (JOIN_GROUP, SYNC_GROUP):
         return False
+    if of.theirs.error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+        return False
     given = [one.assignment for said in of.before if isinstance(said, SyncGroupRequest) for one in said.assignments]
-    refused = bool(of.theirs.error_code == ErrorCode.REBALANCE_IN_PROGRESS)
-    return refused and any(isinstance(one, ConsumerGroupHeartbeatRequest) for one in of.before) and any(map(_is_odd, given))
+    joins = (said for said in (*of.before, of.request) if isinstance(said, JoinGroupRequest))
+    subscribed = [protocol.metadata for join in joins for protocol in join.protocols]
+    is_odd = any(map(_is_odd, given)) or any(map(_is_odd_subscription, subscribed))
+    return is_odd and any(isinstance(one, ConsumerGroupHeartbeatRequest) for one in of.before)
 
 
 def _is_odd(assignment: bytes) -> bool:
@@ -56,6 +60,14 @@ def _is_odd(assignment: bytes) -> bool:
         return bool(assignment and read_assignment(assignment).user_data)
     except Corrupt:
         return True
+
+
+def _is_odd_subscription(metadata: bytes) -> bool:
+    try:
+        read_subscription(metadata)
+    except Corrupt:
+        return True
+    return False
 
 
 def _downgrades_in_its_place(of: Compared, found: Difference) -> bool:
@@ -140,7 +152,7 @@ GROUP_DIFFERENCES = (
         ),
     ),
     KnownDifference(
-        "JoinGroup, SyncGroup: one that waits when a group cannot be upgraded, because of what its members are assigned",
+        "JoinGroup, SyncGroup: one that waits when a group cannot be upgraded, for what its members subscribe or are assigned",
         "It goes on waiting. A broker answers it with REBALANCE_IN_PROGRESS, and so its member joins again.",
         _is_not_upgraded,
         (
