@@ -1,8 +1,8 @@
 """Batches of archived logs for readers of fetch after fetch, which share one cache of windows: what one has had, others get.
 
-A first read requests what it asks for and no more. Who goes on where a read ended is read ahead: twice as much as it has read in
-a row, up to `ahead_bytes_max`, or half of that where many bytes are requested ahead, also of the next segments. The thread that
-brings what was requested ahead checks it as well.
+A first read requests what it asks for and no more. Who goes on where a read ended is read ahead: four times as much as it has
+read in a row, up to `ahead_bytes_max`, or half of that where many bytes are requested ahead, also of the next segments. The
+thread that brings what was requested ahead checks it as well.
 """
 
 import threading
@@ -20,6 +20,8 @@ from remote.read.plan import Span
 from remote.read.window_cache import CachedSegment, WindowCache
 
 AHEAD_BYTES_MAX: Final = 2 * read_ahead.AHEAD_BYTES_MAX
+AHEAD_GROWTH: Final = 4
+"""Bytes that are requested ahead for each that was read in a row. With two, a reader waits often until it is far ahead."""
 ENDS_MAX: Final = 10_000
 """Ends of reads that are remembered, about 500 bytes each."""
 
@@ -123,7 +125,7 @@ class SharedReads:
         taken, ahead = found.size, 0
         if began is not None:
             taken, ahead = began.taken + found.size, max(0, began.ahead - found.size)
-            wanted = min(2 * taken, self._ahead_bytes_max // 2 if self.cache.is_far_ahead else self._ahead_bytes_max)
+            wanted = min(AHEAD_GROWTH * taken, self._ahead_bytes_max // 2 if self.cache.is_far_ahead else self._ahead_bytes_max)
             at_least = min(taken, self.cache.window_bytes, self._ahead_bytes_max)
             if wanted - ahead >= at_least:
                 ahead = self._request_ahead(of, log, (found.next_offset, end_offset), last, wanted, at_least)
