@@ -10,11 +10,11 @@ from typing import Final
 
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import SegmentEntry
-from remote.scrub.finding import Finding, Kind
+from remote.scrub.finding import Finding, Kind, not_checked
 from remote.scrub.segment_transactions import Misread, SegmentTransactions, TransactionBatches, is_misread
 
 WAITING_MAX: Final = 100_000
-"""How many transactions may wait for their marker; more are forgotten, and not compared."""
+"""How many transactions may wait for their marker; if there are more, none of these is compared."""
 
 
 @dataclass(slots=True)
@@ -51,6 +51,8 @@ class TransactionCheck:
             self._waiting.setdefault(batches.producer_id, []).append((entry, batches))
         if sum(map(len, self._waiting.values())) > WAITING_MAX:
             self._waiting.clear()
+            what = f"the transactions that are open at the end of {entry.log_name}: they are more than {WAITING_MAX}"
+            yield not_checked(self.path, what)
         self._end = entry.end_offset
 
     def _ended(

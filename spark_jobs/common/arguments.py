@@ -149,9 +149,14 @@ def topics_of(store: ObjectStore, globs: Collection[str]) -> tuple[str, ...]:
     """
     archive.open_archive(store)
     found = sorted({topic for glob in globs for topic in archive.matching_topics(store, [glob])})
-    with in_order(lambda topic: topic in globs or bool(archive.newest_manifests(store, topic)), found, THREADS) as is_there:
-        there = tuple(topic for topic, wanted in zip(found, is_there, strict=True) if wanted)
-    return there or tuple(found)
+    there = {topic for topic in found if topic in globs} | set(with_partitions(store, [t for t in found if t not in globs]))
+    return tuple(topic for topic in found if topic in there) or tuple(found)
+
+
+def with_partitions(store: ObjectStore, topics: Collection[str]) -> tuple[str, ...]:
+    """Those of the topics of which a partition is in the archive, in their order."""
+    with in_order(lambda topic: bool(archive.newest_manifests(store, topic)), topics, THREADS) as are_there:
+        return tuple(topic for topic, is_there in zip(topics, are_there, strict=True) if is_there)
 
 
 def given_options(pairs: Sequence[str], fixed: Mapping[str, str | None]) -> dict[str, str]:

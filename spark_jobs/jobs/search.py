@@ -28,6 +28,7 @@ from spark_jobs.common.arguments import (
     source_options,
     topic_ids_in,
     topics_of,
+    with_partitions,
 )
 from spark_jobs.common.estimate import counted, of_splits
 from spark_jobs.common.offset_ranges import of_ranges
@@ -193,7 +194,7 @@ def _topics(store: ObjectStore, globs: Sequence[str]) -> tuple[str, ...]:
     if globs:
         return topics_of(store, globs)
     archives.open_archive(store)
-    return tuple(topic for topic in archives.topics(store) if archives.newest_manifests(store, topic))
+    return with_partitions(store, archives.topics(store))
 
 
 if __name__ == "__main__":

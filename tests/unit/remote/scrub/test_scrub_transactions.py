@@ -22,6 +22,7 @@ from local_log.formats.transactions import control_types
 from local_log.log_reader import LogReader
 from remote.manifest.segment_entry import ABORTED_LATER, SegmentEntry
 from remote.read.log import ArchivedLog
+from remote.scrub import transactions
 from remote.scrub.finding import Kind
 from remote.scrub.segment_transactions import TransactionsBuilder
 from remote.scrub.transactions import TransactionCheck
@@ -64,6 +65,17 @@ def test_a_segment_is_found_of_which_the_manifest_says_that_nothing_was_aborted(
     number, _ = next(with_aborted_later(store))
     changed = with_entry(store, number, txn_index_empty=True)
     assert set(found(store, deep=True)) == {(Kind.missing_abort, path(store).segment(changed.aux_name))}
+
+
+def test_more_transactions_that_wait_for_markers_than_are_kept_are_told(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, _ = next(with_aborted_later(store))
+    with_part(store, number, ABORTED_LATER, lambda _: b"", TXN)
+    monkeypatch.setattr(transactions, "WAITING_MAX", 0)
+    told = findings(store, deep=True)
+    assert {f.kind for f in told} == {Kind.left_out}
+    assert any(newest(store).manifest.entries[number].log_name in f.problem for f in told)
 
 
 def over_segments(folder: Path, *, commit: bool) -> OwnedLog:
