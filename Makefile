@@ -42,9 +42,12 @@ $(VENV):
 	fi; \
 	touch $@
 
-# The lock has everything. To look for dependencies uv would fetch pyspark's source, 450 MB, and build what it has built before.
+install = $(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements.txt $(1)
+
+# The lock has everything. To look for dependencies uv would fetch pyspark's source, 450 MB, and build what it has built before; and so it
+# would to ask whether what it has kept is still the newest, which the lock's hashes make needless.
 $(PACKAGES): requirements.txt pyproject.toml | $(VENV)
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement requirements.txt
+	@$(call install,--offline) 2>/dev/null || $(call install)
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(UV) pip check --quiet --python $(BIN)/python
 	@touch $@

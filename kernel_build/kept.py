@@ -19,7 +19,7 @@ _COMPILERS: Final = ("numba", "llvmlite", "ziglang")
 
 def libraries(root: Path) -> Path:
     """The folder that has the libraries as they lie in the wheel, compiled unless they are there. Raises CalledProcessError."""
-    kept = root / "build" / f"kernels-{_digest(root)[:16]}"
+    kept = folder(root)
     kept.mkdir(parents=True, exist_ok=True)
     with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -31,8 +31,12 @@ def libraries(root: Path) -> Path:
     return kept / "libraries"
 
 
+def folder(root: Path) -> Path:
+    """Where they are kept: the name depends on all that the libraries are made of, and by."""
+    return root / "build" / f"kernels-{_digest(root)[:16]}"
+
+
 def _digest(root: Path) -> str:
-    """Of all that the libraries are made of, and by."""
     digest = sha256(" ".join(version(name) for name in _COMPILERS).encode())
     for path in sorted(path for pattern in _SOURCES for path in root.glob(pattern)):
         digest.update(path.read_bytes())
