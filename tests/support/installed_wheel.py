@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,7 +81,22 @@ def _make(folder: Path) -> None:
 def new_environment(venv: Path, *wanted: str) -> None:
     """Makes an environment with nothing but what is wanted, of wheels alone. Skips where that cannot be."""
     subprocess.run([uv(), "venv", "--quiet", "--clear", "--python", sys.executable, venv], check=True)
-    well([uv(), "pip", "install", "--quiet", "--python", str(venv / "bin" / "python"), "--only-binary", ":all:", *wanted])
+    of_wheels = ["--link-mode", "symlink", "--only-binary", ":all:"]  # to copy them takes as long as to look for them
+    well([uv(), "pip", "install", "--quiet", "--python", str(venv / "bin" / "python"), *of_wheels, *wanted])
+    _share_bytecode(venv)
+
+
+def _share_bytecode(venv: Path) -> None:
+    """Spares Python to compile what this environment has compiled: it looks whether time and size of the source are the same."""
+    ours = Path(sysconfig.get_path("purelib"))
+    theirs = venv / ours.relative_to(sys.prefix)
+    for folder, folders, files in os.walk(theirs):
+        compiled = ours / Path(folder).relative_to(theirs) / "__pycache__"
+        if "__pycache__" not in folders and compiled.is_dir():
+            Path(folder, "__pycache__").mkdir()
+            for file in compiled.iterdir():
+                if f"{file.name.partition('.')[0]}.py" in files:
+                    Path(folder, "__pycache__", file.name).symlink_to(file)
 
 
 def uv() -> str:
