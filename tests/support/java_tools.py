@@ -36,12 +36,12 @@ class Tools:
 @contextmanager
 def tools(address: str) -> Iterator[Tools]:
     """They end with the block."""
-    with running(java(_SOURCE, real_kafka.jars(real_kafka.TOOLS))) as client:
+    with running(java(_SOURCE, real_kafka.jars(real_kafka.TOOLS), real_kafka.fast_tools())) as client:
         yield Tools(address, client)
 
 
-def java(source: Path, jars: Sequence[Path]) -> list[str]:
+def java(source: Path, jars: Sequence[Path], options: Sequence[str] = ("-XX:TieredStopAtLevel=1",)) -> list[str]:
     """The command of a program of one file, which is compiled once."""
     classes = fast_java.compiled(source, jars, cache())
-    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, (*jars, classes)))]
-    return [f"{java_home()}/bin/java", *options, source.stem]
+    class_path = ":".join(map(str, (*jars, classes)))
+    return [f"{java_home()}/bin/java", "-Xmx512m", *options, "-cp", class_path, source.stem]
