@@ -122,9 +122,10 @@ def test_a_job_runs_as_a_command_on_a_machine_without_java_and_says_nothing_else
 ) -> None:
     command = [sys.executable, "-m", "spark_jobs.jobs.backfill", "--master", "local[2]", "--archive", archive]
     command += ["--to", (bare / "out").as_uri(), "--topic", "g-epochs"]
-    ran = subprocess.run(
-        command, env=environment(PYSPARK_PYTHON=sys.executable), cwd=bare, capture_output=True, text=True, timeout=200
-    )
+    (bare / "conf").mkdir()
+    (bare / "conf" / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1\n")  # see fast_java
+    env = environment(PYSPARK_PYTHON=sys.executable, SPARK_CONF_DIR=str(bare / "conf"))
+    ran = subprocess.run(command, env=env, cwd=bare, capture_output=True, text=True, timeout=200)
     assert (ran.returncode, DAEMON_S.sub("", ran.stderr)) == (0, "")
     assert json.loads(ran.stdout)["rows"] == 2100
     rows = [row for file in (bare / "out").rglob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
