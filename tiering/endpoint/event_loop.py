@@ -23,6 +23,10 @@ class EventLoop(asyncio.SelectorEventLoop):
         self._waited_for = selectors.DefaultSelector()
         super().__init__(self._waited_for)
 
+    def fileno(self) -> int:
+        """Can be read while anything waits for the loop but calls of this thread's and timers."""
+        return self._waited_for.fileno()
+
     def turn(self, socket: int) -> "Turn":
         """A turn of this thread's, to write to a socket that the loop does not wait to write to."""
         return Turn(self._waited_for.fileno(), socket)

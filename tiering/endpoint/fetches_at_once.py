@@ -13,11 +13,13 @@ from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.kafka_apis import bug
 from tiering.endpoint.apis.repeated_fetches import Answer
 from tiering.endpoint.channel import KafkaChannel
+from tiering.endpoint.event_loop import EventLoop
 from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Unsent
+from tiering.endpoint.fetch_loop.tables import MAPPED_MAX, NO_FILE
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.socket_server import SocketServer
 from tiering.endpoint.protocol.api_keys import FETCH
-from tiering.endpoint.transport import MAPPED_BYTES_MAX, SMALL_BYTES, PlaintextTransport
+from tiering.endpoint.transport import SMALL_BYTES, PlaintextTransport
 
 T = TypeVar("T")
 
@@ -54,7 +56,8 @@ class FetchesAtOnce:
 
     def _start(self, loaded: AnswerReady, events: asyncio.AbstractEventLoop, channels: Mapping[int, KafkaChannel]) -> None:
         if not self.is_over:
-            self.loop, self.events = FetchLoop(loaded, self.context), events
+            others = events.fileno() if isinstance(events, EventLoop) else NO_FILE
+            self.loop, self.events = FetchLoop(loaded, self.context, others), events
             events.add_reader(self.loop, self.run)
             for channel in channels.values():
                 self._join(channel)
@@ -158,7 +161,7 @@ class FetchesAtOnce:
         return True
 
     def _learn(self, channel: KafkaChannel, answer: Answer) -> None:
-        if answer.size <= MAPPED_BYTES_MAX and self._asked(lambda loop: loop.learn(answer, channel.connection)):
+        if answer.size <= MAPPED_MAX and self._asked(lambda loop: loop.learn(answer, channel.connection)):
             channel.unknown = 0
             self._join(channel)
 

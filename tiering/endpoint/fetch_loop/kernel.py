@@ -37,10 +37,13 @@ from tiering.endpoint.fetch_loop.tables import (
     REQUEST,
     SEAL_AT,
     SENDS_MAX,
+    SENDS_MIN,
     SPAN,
     STATE,
     STRUCTS_MAX,
     UNSENT,
+    WAIT_NS,
+    WAITS_NS,
 )
 
 _UNKNOWN: Final = -1
@@ -49,7 +52,9 @@ _0, _1, _2, _3, _4, _8, _12, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8
 _LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _HEADER_BYTES = (np.uint64(n) for n in (8, 16, 23, 27))
 _SEAL_AT, _SEAL_BYTES = np.uint64(SEAL_AT), np.uint64(SEAL_BYTES)
 _CORRELATION_ID_AT, _CRC_AT = _8, np.uint64(17)
-_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _TIME, _EMPTY = (np.uint64(n) for n in (5, 14, 32, 40, 48, STRUCTS_MAX - 1))
+_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _TIME, _POLL, _TIMEOUT, _EMPTY = (
+    np.uint64(n) for n in (5, 14, 32, 40, 48, 50, 52, STRUCTS_MAX - 1)
+)
 """Where in `Tables.structs` something is."""
 _EVENT_BYTES, _EVENT_DATA_AT = np.uint64(EVENT_BYTES), np.uint64(EVENT_DATA_AT)
 _CHANNELS_MAX, _RECEIVED_MAX = np.uint64(CHANNELS_MAX), np.uint64(RECEIVED_MAX)
@@ -98,6 +103,18 @@ def _ready_channel(state: Any, ready: Any) -> Any:
     state.next += 1
     low = np.uint64(ready[at]) | (np.uint64(ready[at + _1]) << _8)
     return low | (np.uint64(ready[at + _2]) << _16) | (np.uint64(ready[at + _3]) << _24)
+
+
+@njit(boundscheck=False)
+def _waits(descriptor: Any, events: Any, state: Any, structs: Any) -> Any:
+    """Waits until a descriptor is ready, or anybody else waits for the caller, for WAIT_NS at most. Gives whether either is so."""
+    mask, shift = np.int64(0xFFFFFFFF), np.int64(32)
+    structs[_POLL] = (np.int64(descriptor) & mask) | (np.int64(events) << shift)
+    structs[_POLL + _1] = (state.others & mask) | (np.int64(libc.READABLE) << shift)
+    structs[_TIMEOUT], structs[_TIMEOUT + _1] = 0, WAIT_NS
+    found = libc.ppoll(structs[_POLL:].ctypes.data, _2, structs[_TIMEOUT:].ctypes.data, _0)
+    came = np.int64(48)
+    return found > 0 and structs[_POLL] >> came != 0, found > 0 and structs[_POLL + _1] >> came != 0
 
 
 @njit(boundscheck=False)
@@ -296,14 +313,13 @@ def _mapped(request: Any, offset: Any, files: Any, spans: Any, header: Any, stru
 
 # Likewise.
 @njit(boundscheck=False)
-def _send_mapped(socket: Any, file: Any, position: Any, size: Any, at: Any, whole: Any, answer: Any, structs: Any) -> Any:
-    """Sends what was packed, and between it what is mapped: how many bytes.
-
-    The client may have taken what the socket has no room for while the call was busy, which it notices when it returns.
-    """
+def _send_mapped(
+    socket: Any, file: Any, position: Any, size: Any, at: Any, whole: Any, answer: Any, until_ns: Any, state: Any, structs: Any
+) -> Any:
+    """Sends what was packed, and between it what is mapped, until nobody takes it or others wait: how many bytes."""
     start, head, end, left = np.int64(answer.ctypes.data), np.int64(at), np.int64(whole), np.int64(whole)
     structs[_MESSAGE + _2], structs[_MESSAGE + _3] = np.int64(structs[_VECTOR:].ctypes.data), 3
-    for _ in range(SENDS_MAX):
+    for sends in range(SENDS_MAX):
         sent = end - left
         of_head, of_file = min(sent, head), min(max(sent - head, 0), size)
         of_tail = sent - of_head - of_file
@@ -312,7 +328,10 @@ def _send_mapped(socket: Any, file: Any, position: Any, size: Any, at: Any, whol
         structs[_VECTOR + _4], structs[_VECTOR + _4 + _1] = start + head + of_tail, end - head - size - of_tail
         taken = libc.sendmsg(socket, structs[_MESSAGE:].ctypes.data, libc.DONTWAIT | libc.NOSIGNAL)
         left -= max(taken, 0)
-        if taken <= 0 or left == 0:
+        if left == 0 or _now_ns(structs) > until_ns:
+            break
+        is_writable, is_awaited = _waits(socket, libc.WRITABLE, state, structs)
+        if not is_writable or (is_awaited and sends >= SENDS_MIN):
             break
     return end - left
 
@@ -354,9 +373,13 @@ def answer_ready(
     """
     state, done = states[_0], 0
     now_ns = _now_ns(structs)
-    until_ns = now_ns + state.limit_ns
+    until_ns, last_ns = now_ns + state.limit_ns, now_ns + WAITS_NS
     while done < ANSWERS_MAX and now_ns < until_ns:
         channel = _ready_channel(state, ready)
+        if channel >= _CHANNELS_MAX and done > 0:
+            _waits(state.epoll, libc.READABLE, state, structs)
+            until_ns = min(_now_ns(structs) + state.limit_ns, last_ns)
+            channel = _ready_channel(state, ready)
         if channel >= _CHANNELS_MAX:
             break
         socket, group = np.int32(channel), channels[channel].group
@@ -383,7 +406,7 @@ def answer_ready(
             sent = max(libc.send(socket, answer.ctypes.data, whole, libc.DONTWAIT | libc.NOSIGNAL), np.int64(0))
         else:
             file = files[np.uint64(mapped)]
-            sent = _send_mapped(socket, file, position, size, at, whole, answer, structs)
+            sent = _send_mapped(socket, file, position, size, at, whole, answer, answered_ns + WAITS_NS, state, structs)
             if sent == np.int64(whole) and not _is_sealed(file, last, header):
                 sent = np.int64(CHANGED)
         now_ns = _now_ns(structs)

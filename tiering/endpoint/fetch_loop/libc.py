@@ -22,12 +22,15 @@ sendmsg = _of_libc("sendmsg", _int, _size, _int, _ssize)
 pread = _of_libc("pread", _int, _size, _size, _long, _ssize)
 statx = _of_libc("statx", _int, _size, _int, types.uint32, _size, _int)
 epoll_wait = _of_libc("epoll_wait", _int, _size, _int, _int, _int)
+ppoll = _of_libc("ppoll", _size, types.uint64, _size, _size, _int)
 clock_gettime = _of_libc("clock_gettime", _int, _size, _int)
 memcmp = _of_libc("memcmp", _size, _size, _size, _int)
 memcpy = _of_libc("memcpy", _size, _size, _size, _size)
 
 MONOTONIC: Final = np.int32(1)
 NOW: Final = np.int32(0)
+READABLE: Final = 1
+WRITABLE: Final = 4
 DONTWAIT: Final = np.int32(0x40)
 NOSIGNAL: Final = np.int32(0x4000)
 EMPTY_PATH: Final = np.int32(0x1000)

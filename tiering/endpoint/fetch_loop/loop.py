@@ -70,9 +70,12 @@ class Unsent(NamedTuple):
 
 
 class FetchLoop:
-    """For the thread of the sockets. `context` is that of answers that may not wait."""
+    """For the thread of the sockets. `context` is that of answers that may not wait.
 
-    def __init__(self, answer_ready: AnswerReady, context: Context) -> None:
+    `others` is a descriptor that can be read while anything waits for this thread, also the connections of the loop.
+    """
+
+    def __init__(self, answer_ready: AnswerReady, context: Context, others: int = NO_FILE) -> None:
         self._answer_ready, self._context = answer_ready, context
         self._tables = Tables()
         self._batches = KnownBatches(self._tables)
@@ -84,7 +87,7 @@ class FetchLoop:
         self._told_ns = 0
         self._credit = LEARNED_MAX * ANSWERS_A_LOOK
         """How many looks there may be, times ANSWERS_A_LOOK."""
-        self._state["epoll"], self._state["limit_ns"] = self._epoll.fileno(), LIMIT_NS
+        self._state["epoll"], self._state["others"], self._state["limit_ns"] = self._epoll.fileno(), others, LIMIT_NS
 
     def fileno(self) -> int:
         """Can be read while connections are ready."""

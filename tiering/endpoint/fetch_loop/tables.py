@@ -21,16 +21,22 @@ SPANS_MAX: Final = 1 << 14
 RECEIVED_MAX: Final = 64 << 10
 ANSWER_MAX: Final = 32 << 10
 """Bytes of batches in an answer that is read."""
-MAPPED_MAX: Final = 2 << 20
-"""Bytes of batches in an answer that is sent from the mapping of its file."""
+MAPPED_MAX: Final = 16 << 20
+"""Bytes of batches in an answer that is sent from memory, or from the mapping of its file."""
 PART_MAX: Final = 1 << 11
 """Bytes of a request, of what comes before the batches of an answer, and of what comes after them."""
 SIZE_MAX: Final = 8
 """Bytes that the size of the batches takes in an answer."""
 ANSWERS_MAX: Final = 512
 """So many requests are answered by one call."""
-SENDS_MAX: Final = 4
-"""So often the socket is given what is left of one larger answer."""
+SENDS_MIN: Final = 4
+"""So often the socket is given what is left of one larger answer even if others wait."""
+SENDS_MAX: Final = 64
+"""And so often if nobody does."""
+WAIT_NS: Final = 300_000
+"""So long the loop waits for the next request after it has answered one, or until a socket takes more of an answer."""
+WAITS_NS: Final = 5_000_000
+"""So long one call takes at most in which nobody but its connections waits; as long as one turn of a long answer."""
 READY_MAX: Final = 256
 """So many connections at most are ready when it is asked which are."""
 NOTHING: Final = 0
@@ -63,6 +69,7 @@ def _record(*names: str) -> "np.dtype[Any]":
 
 STATE: Final = _record(
     "epoll",
+    "others",  # what can be read while anybody waits for the caller, or NO_FILE
     "may_answer",  # 0 if all requests are to be handled by the caller
     "limit_ns",
     "ready",  # how many connections the last epoll_wait gave
