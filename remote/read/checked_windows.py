@@ -63,6 +63,16 @@ class _Rows:
         return 4 * int(self.starts.nbytes)
 
 
+class CheckedWindow(NamedTuple):
+    """A window, and batches in it that were checked, as columns (int64); positions are those in the segment."""
+
+    window: Window
+    starts: Any
+    ends: Any
+    bases: Any
+    nexts: Any
+
+
 @dataclass(slots=True)
 class _Notes:
     """What is known of a window; of the batch across its end together with the following windows of these numbers."""
@@ -115,6 +125,15 @@ class CheckedSegment:
         end = int(rows.ends[stop - 1])
         part = window.data[start - window.start : end - window.start]
         return Taken((part,), end - start, int(rows.nexts[stop - 1]), end, is_over=False)
+
+    def checked(self, position: int, end_offset: int) -> CheckedWindow | None:
+        """What was checked of the window with a byte, from there on and below `end_offset`; None if it is not there."""
+        window = self.cache.there(self.segment, position)
+        rows = window.notes.whole if window is not None and isinstance(window.notes, _Notes) else None
+        if window is None or rows is None or rows.first > position:
+            return None
+        kept = slice(int(rows.starts.searchsorted(position)), int(rows.nexts.searchsorted(end_offset, "right")))
+        return CheckedWindow(window, rows.starts[kept], rows.ends[kept], rows.bases[kept], rows.nexts[kept])
 
     def window(self, position: int, wanted_end: int) -> Window:
         """The window with a byte."""

@@ -6,7 +6,7 @@ thread that brings what was requested ahead checks it as well.
 """
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from local_log.errors import LogError
 from remote.lru_cache import LruCache
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read import read_ahead
-from remote.read.checked_windows import CheckedSegment, NoRoom, NotThere
+from remote.read.checked_windows import CheckedSegment, CheckedWindow, NoRoom, NotThere
 from remote.read.log import ArchivedLog
 from remote.read.plan import Span
 from remote.read.window_cache import CachedSegment, WindowCache
@@ -24,8 +24,8 @@ AHEAD_GROWTH: Final = 4
 """Bytes that are requested ahead for each that was read in a row. With two, a reader waits often until it is far ahead."""
 ENDS_MAX: Final = 10_000
 """Ends of reads that are remembered, about 500 bytes each."""
-
-
+LENT_MAX: Final = 16
+"""Windows that are lent at once."""
 SEGMENTS_MAX: Final = 1_000
 
 
@@ -60,6 +60,8 @@ class SharedReads:
         self._ahead_bytes_max, self._ends_max = ahead_bytes_max, ends_max
         self._lock = threading.Lock()
         self._ends: OrderedDict[tuple[Hashable, int], _End] = OrderedDict()
+        self._lent: deque[tuple[Hashable, _End]] = deque(maxlen=LENT_MAX)
+        """Where reads ended that go on in windows that were lent then."""
         self._segments: LruCache[Hashable, CachedSegment] = LruCache(SEGMENTS_MAX)
 
     def read(
@@ -99,6 +101,21 @@ class SharedReads:
         if found.parts and last is not None:
             self._ended(of, log, found, end_offset, last, began)
         return found
+
+    def lend(self, of: Hashable, log: ArchivedLog, offsets: tuple[int, int]) -> CheckedWindow | None:
+        """The window in which a read goes on that ended at the first offset, with its batches from there up to the second one.
+
+        For who answers from it as `read` would. The next read goes on in a row wherever in the window those answers ended. None
+        unless a window after this one is requested ahead: until then each read tells how far ahead is to be read.
+        """
+        end = self._end_at(of, offsets[0])
+        if end is None or end.put_id != log.manifest.put_id or end.ahead < self.cache.window_bytes:
+            return None
+        lent = end.segment.checked(end.position, min(offsets[1], end.entry.end_offset))
+        if lent is not None:
+            with self._lock:
+                self._lent.append((of, end))
+        return lent
 
     def close(self) -> None:
         """Requests nothing more ahead."""
@@ -165,4 +182,15 @@ class SharedReads:
 
     def _end_at(self, of: Hashable, offset: int) -> _End | None:
         with self._lock:
-            return self._ends.get((of, offset))
+            found, lent = self._ends.get((of, offset)), [end for key, end in self._lent if key == of]
+        return found or next(filter(None, (_moved(end, offset) for end in reversed(lent))), None)
+
+
+def _moved(end: _End, offset: int) -> _End | None:
+    """The end of a read that went on in the window in which another one ended, if a batch of that window ends at the offset."""
+    known = end.segment.checked(end.position, offset)
+    if known is None or not len(known.nexts) or known.nexts[-1] != offset:
+        return None
+    position = int(known.ends[-1])
+    size = position - end.position
+    return end._replace(position=position, taken=end.taken + size, ahead=max(0, end.ahead - size))

@@ -45,10 +45,10 @@ def fetch_loop(endpoint: Endpoint) -> Iterator[FetchLoop]:
 
 
 class LoopClient:
-    """One connection, closed with its loop. `by_loop` counts the requests that the loop answered."""
+    """One connection, closed with its loop. `by_loop` counts the requests that the loop answered, `by_others` the long way's."""
 
     def __init__(self, endpoint: Endpoint, loop: FetchLoop, known: KnownFetches | None = None) -> None:
-        self.endpoint, self.loop, self.by_loop = endpoint, loop, 0
+        self.endpoint, self.loop, self.by_loop, self.by_others = endpoint, loop, 0, 0
         self.fetches = RepeatedFetches({} if known is None else known)
         self.client, self.server = socket.socketpair()
         _clients.setdefault(id(loop), []).append(self)
@@ -80,6 +80,7 @@ class LoopClient:
         assert event == Received(self.server.fileno(), len(frame).to_bytes(4, "big") + frame)
         found = self.fetches.answer(frame, self.endpoint.connection, at_once(self.endpoint))
         if found is None:
+            self.by_others += 1
             data = the_long_way(self.endpoint, frame)
             if data is not None:
                 self.fetches.unlike(frame, 1 << 30)

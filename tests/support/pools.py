@@ -60,3 +60,12 @@ class ShuffledPool(LazyPool):
         for later in self._random.sample(self.asked, self._random.randrange(len(self.asked) + 1)):
             later.run()
         return answer
+
+
+class InstantPool(LazyPool):
+    """Runs each call as it is submitted."""
+
+    def submit(self, call: Callable[..., bytes], /, *args: Any) -> Later:
+        answer = super().submit(call, *args)
+        answer.run()
+        return answer

@@ -14,10 +14,10 @@ from local_log.file_range import FileRange, FileState, size_of
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
-from remote.read.checked_windows import NoRoom, NotThere
+from remote.read.checked_windows import CheckedWindow, NoRoom, NotThere
 from remote.read.log import ArchivedLog
 from remote.read.shared_reads import Found, SharedReads
-from remote.read.window_cache import WindowCache
+from remote.read.window_cache import Window, WindowCache
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.recent_files import RecentFiles
 from tiering.read.archive_reads import SequentialRead
@@ -118,6 +118,15 @@ class Reads:
     def checked_at_once(self, file: BatchFile) -> tuple[FileState, Any] | None:
         """What was checked of a file: see `CheckedFiles.checked`."""
         return self._files.checked(file)
+
+    def lent(self, log: TieredLog, offset: int) -> CheckedWindow | None:
+        """What of the archive a read that ended at an offset goes on with: see `SharedReads.lend`. Raises LogError."""
+        archived = log.archived_part(offset, Isolation.read_uncommitted)
+        return None if archived is None else self.shared.lend(_place(archived[0]), archived[0], (offset, archived[1]))
+
+    def is_lent(self, window: Window) -> bool:
+        """Whether the cache has it yet, so that it costs no memory besides."""
+        return self.shared.cache.there(window.segment, window.start) is window
 
     def forget_recent(self) -> None:
         """Closes the files that `read_at_once` has left open; to be called every second, by the same thread."""

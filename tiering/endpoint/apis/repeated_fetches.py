@@ -36,13 +36,14 @@ KnownFetches = dict[int, "RepeatedFetch"]
 
 
 class Answer(NamedTuple):
-    """The parts of an answer of `size` bytes, to a request of a version, which is `fetch` from an offset on."""
+    """The parts of an answer of `size` bytes, to a request of a version, which is `fetch` of `[offset, next_offset)`."""
 
     parts: list[Any]
     size: int
     version: int
     fetch: "RepeatedFetch"
     offset: int
+    next_offset: int
 
 
 class Seen(NamedTuple):
@@ -145,7 +146,7 @@ class RepeatedFetch:
         context.metrics.fetched(name, 1, 0, size)
         head, tail = self._head(values[1], end, start, size), self._tail
         whole = len(head) + size + self._tail_size
-        return _tuple(Answer, ([head, *batches.parts, *tail], whole, self.version, self, offset))
+        return _tuple(Answer, ([head, *batches.parts, *tail], whole, self.version, self, offset, batches.next_offset))
 
     def look(self, connection: ConnectionContext, context: Context) -> tuple[str, Seen]:
         """The topic's name and the log, if the client may read it, it can be read at once and this process leads it."""

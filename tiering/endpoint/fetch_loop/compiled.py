@@ -5,7 +5,7 @@ from typing import Final
 from local_log.compiled import declarations
 
 SOURCES: Final = (
-    *(("tiering.endpoint", f"fetch_loop/{name}.py") for name in ("kernel", "libc", "big_endian", "tables")),
+    *(("tiering.endpoint", f"fetch_loop/{name}.py") for name in ("kernel", "lookup", "libc", "big_endian", "tables")),
     ("local_log", "checked_files.py"),
 )
 """The loop, and its constants."""

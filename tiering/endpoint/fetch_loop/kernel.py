@@ -4,17 +4,17 @@ It knows what `tables` says, and answers only a request that it knows whole, for
 elements are unsigned, as in all kernels.
 
 An answer of up to ANSWER_MAX bytes of batches is read, looked at and sent. A larger one is sent from the mapping of its file,
-where spans say which batches were checked; the file is looked at before and after.
+where spans say which batches were checked, and the file is looked at before and after; or from a window of the cache.
 """
 
 from typing import Any, Final
 
 import numpy as np
 
-from local_log.checked_files import SEAL_BYTES
 from tiering.endpoint.fetch_loop import libc
 from tiering.endpoint.fetch_loop.big_endian import int64, put_uint32, put_uvarint, uint32
 from tiering.endpoint.fetch_loop.compiled import from_dtype, njit, types
+from tiering.endpoint.fetch_loop.lookup import UNKNOWN, batches_from, file_of, first_after, is_sealed, mapped_batches, reads_seal
 from tiering.endpoint.fetch_loop.tables import (
     ANSWER,
     ANSWER_MAX,
@@ -26,8 +26,6 @@ from tiering.endpoint.fetch_loop.tables import (
     EVENT_BYTES,
     EVENT_DATA_AT,
     FILE,
-    FILES_MAX,
-    MAPPED_MAX,
     NO_FILE,
     NO_GROUP,
     NOTHING,
@@ -35,27 +33,19 @@ from tiering.endpoint.fetch_loop.tables import (
     RECEIVED,
     RECEIVED_MAX,
     REQUEST,
-    SEAL_AT,
     SENDS_MAX,
     SENDS_MIN,
     SPAN,
     STATE,
-    STRUCTS_MAX,
     UNSENT,
     WAIT_NS,
     WAITS_NS,
 )
 
-_UNKNOWN: Final = -1
-
-_0, _1, _2, _3, _4, _8, _12, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 12, 16, 24))
-_LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT, _HEADER_BYTES = (np.uint64(n) for n in (8, 16, 23, 27))
-_SEAL_AT, _SEAL_BYTES = np.uint64(SEAL_AT), np.uint64(SEAL_BYTES)
+_0, _1, _2, _3, _4, _8, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 16, 24))
 _CORRELATION_ID_AT, _CRC_AT = _8, np.uint64(17)
-_STATX_SIZE, _STATX_MODIFIED, _VECTOR, _MESSAGE, _TIME, _POLL, _TIMEOUT, _EMPTY = (
-    np.uint64(n) for n in (5, 14, 32, 40, 48, 50, 52, STRUCTS_MAX - 1)
-)
-"""Where in `Tables.structs` something is."""
+_VECTOR, _MESSAGE, _TIME, _POLL, _TIMEOUT = (np.uint64(n) for n in (32, 40, 48, 50, 52))
+"""Where in `Tables.structs` something is, after what `lookup` has there."""
 _EVENT_BYTES, _EVENT_DATA_AT = np.uint64(EVENT_BYTES), np.uint64(EVENT_DATA_AT)
 _CHANNELS_MAX, _RECEIVED_MAX = np.uint64(CHANNELS_MAX), np.uint64(RECEIVED_MAX)
 
@@ -107,7 +97,7 @@ def _ready_channel(state: Any, ready: Any) -> Any:
 
 @njit(boundscheck=False)
 def _waits(descriptor: Any, events: Any, state: Any, structs: Any) -> Any:
-    """Waits until a descriptor is ready, or anybody else waits for the caller, for WAIT_NS at most. Gives whether either is so."""
+    """Waits for WAIT_NS at most until a descriptor is ready, or anybody else waits for the caller. Gives whether either is so."""
     mask, shift = np.int64(0xFFFFFFFF), np.int64(32)
     structs[_POLL] = (np.int64(descriptor) & mask) | (np.int64(events) << shift)
     structs[_POLL + _1] = (state.others & mask) | (np.int64(libc.READABLE) << shift)
@@ -131,43 +121,7 @@ def _request_of(received: Any, size: Any, group: Any, requests: Any, count: Any,
                 and libc.memcmp(came + after_offset, known + after_offset, np.uint64(size) - after_offset) == 0
             ):
                 return number
-    return _UNKNOWN
-
-
-@njit(boundscheck=False)
-def _file_of(log: Any, offset: Any, files: Any, batches: Any) -> Any:
-    for number in range(FILES_MAX):
-        file, of_file = files[np.uint64(number)], batches[np.uint64(number)]
-        if file.log == log and file.count > 0 and file.start <= offset < of_file[np.uint64(file.count - 1)].next:
-            return number
-    return _UNKNOWN
-
-
-@njit(boundscheck=False)
-def _first(of_file: Any, count: Any, offset: Any) -> Any:
-    """The first batch or span that ends after an offset."""
-    low, high = _0, count
-    while low < high:
-        middle = (low + high) >> _1
-        if of_file[middle].next <= offset:
-            low = middle + _1
-        else:
-            high = middle
-    return low
-
-
-@njit(boundscheck=False)
-def _taken(of_file: Any, first: Any, count: Any, request: Any) -> Any:
-    """How many bytes the answer has from a batch on, and its last batch. 0 bytes if it depends on a batch that is unknown."""
-    at, size = first, np.int64(of_file[first].size)
-    while size < request.max_bytes and of_file[at].next < request.end:
-        following = at + _1
-        if following >= count or of_file[following].position != of_file[at].position + np.int64(of_file[at].size):
-            return np.int64(0), at
-        if size + np.int64(of_file[following].size) > request.max_bytes:
-            break
-        size, at = size + np.int64(of_file[following].size), following
-    return size, at
+    return UNKNOWN
 
 
 # A kernel is given each array: it has no other state.
@@ -198,14 +152,14 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
     offset = int64(received, np.uint64(request.offset_at))
     if offset < request.start or offset >= request.end:
         return nothing
-    found = _file_of(request.log, offset, files, batches)
-    if found == _UNKNOWN:
+    found = file_of(request.log, offset, files, batches)
+    if found == UNKNOWN:
         return nothing
     file, of_file = files[np.uint64(found)], batches[np.uint64(found)]
-    first = _first(of_file, np.uint64(file.count), offset)
+    first = first_after(of_file, np.uint64(file.count), offset)
     if of_file[first].first > offset:
         return nothing
-    size, last = _taken(of_file, first, np.uint64(file.count), request)
+    size, last = batches_from(of_file, first, np.uint64(file.count), request)
     if size == 0 or size > ANSWER_MAX or size < request.min_bytes:
         return nothing
     at, whole = _pack(number, request, size, size, frames, received, answer)
@@ -218,97 +172,6 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
         file.count = 0  # it was truncated or written anew
         return nothing
     return whole, size
-
-
-@njit(boundscheck=False)
-def _batch_at(position: Any, file: Any, header: Any) -> Any:
-    """The size of the batch at a position, and the offset after it; 0 if there is none of magic 2."""
-    got = libc.pread(np.int32(file.descriptor), header.ctypes.data, _HEADER_BYTES, position)
-    if got != np.int64(_HEADER_BYTES) or header[_MAGIC_AT] != 2:
-        return np.int64(0), np.int64(0)
-    following = int64(header, _0) + np.int64(uint32(header, _LAST_OFFSET_DELTA_AT)) + 1
-    return np.int64(uint32(header, _LENGTH_AT) + _12), following
-
-
-@njit(boundscheck=False)
-def _start_in(span: Any, offset: Any, file: Any, header: Any) -> Any:
-    """Where the batch of an offset, or the first one, begins in a span; not before its end if it is not found."""
-    position = span.position
-    while span.first < offset and position < span.end:
-        size, following = _batch_at(position, file, header)
-        if size == 0:
-            return span.end
-        if following > offset:
-            return position
-        position += size
-    return position
-
-
-@njit(boundscheck=False)
-def _end_in(span: Any, limit: Any, file: Any, header: Any) -> Any:
-    """The end of the batches of a span up to `limit`, and where the last one of them begins. CHANGED if it is not found."""
-    position, last = span.position, np.int64(CHANGED)
-    while position < span.end:
-        size, _ = _batch_at(position, file, header)
-        if size == 0:
-            return np.int64(CHANGED), last
-        if position + size > limit:
-            break
-        position, last = position + size, position
-    return position, last
-
-
-@njit(boundscheck=False)
-def _mapped_file_of(log: Any, offset: Any, files: Any, spans: Any) -> Any:
-    for number in range(FILES_MAX):
-        file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
-        if file.log == log and file.spans > 0 and file.start <= offset < of_file[np.uint64(file.spans - 1)].next:
-            return number
-    return _UNKNOWN
-
-
-@njit(boundscheck=False)
-def _is_as_checked(file: Any, structs: Any) -> Any:
-    """Whether a file has the size and the time that it had when its spans were checked."""
-    path, found = structs[_EMPTY:].ctypes.data, structs.ctypes.data
-    if libc.statx(np.int32(file.descriptor), path, libc.EMPTY_PATH, libc.SIZE_AND_MODIFIED, found) != 0:
-        return False
-    modified_ns = structs[_STATX_MODIFIED] * 1_000_000_000 + (structs[_STATX_MODIFIED + _1] & np.int64(0xFFFFFFFF))
-    return structs[_STATX_SIZE] == file.size and modified_ns == file.modified_ns
-
-
-@njit(boundscheck=False)
-def _mapped(request: Any, offset: Any, files: Any, spans: Any, header: Any, structs: Any) -> Any:
-    """The file that has the batches of a larger answer: from where to where, and where the last one begins. NO_FILE for none."""
-    none = np.int64(NO_FILE), np.int64(0), np.int64(0), np.int64(0)
-    number = _mapped_file_of(request.log, offset, files, spans)
-    if offset < request.start or number == _UNKNOWN or not _is_as_checked(files[np.uint64(number)], structs):
-        return none
-    file, of_file = files[np.uint64(number)], spans[np.uint64(number)]
-    count = np.uint64(file.spans)
-    at = _first(of_file, count, offset)
-    one = of_file[at]
-    start = _start_in(one, offset, file, header)
-    limit = start + request.max_bytes
-    if one.first > offset or start >= one.end or one.end > limit or one.next > request.end:
-        return none
-    end, last, following = one.end, one.last, one.next
-    while following < request.end:
-        at += _1
-        if at >= count or of_file[at].position != end or of_file[at].next > request.end:
-            return none
-        one = of_file[at]
-        if one.end > limit:
-            cut, before = _end_in(one, limit, file, header)
-            if cut == CHANGED:
-                return none
-            if cut > end:
-                end, last = cut, before
-            break
-        end, last, following = one.end, one.last, one.next
-    if end - start > MAPPED_MAX or end - start < request.min_bytes:
-        return none
-    return np.int64(number), start, end, last
 
 
 # Likewise.
@@ -334,19 +197,6 @@ def _send_mapped(
         if not is_writable or (is_awaited and sends >= SENDS_MIN):
             break
     return end - left
-
-
-@njit(boundscheck=False)
-def _reads_seal(file: Any, last: Any, header: Any) -> Any:
-    """Reads the seal of an answer's last batch, to be looked at again when it is sent."""
-    return libc.pread(np.int32(file.descriptor), header.ctypes.data + _SEAL_AT, _SEAL_BYTES, last) == np.int64(_SEAL_BYTES)
-
-
-@njit(boundscheck=False)
-def _is_sealed(file: Any, last: Any, header: Any) -> Any:
-    """Whether the last batch of an answer is the one whose seal was read."""
-    got = libc.pread(np.int32(file.descriptor), header.ctypes.data, _SEAL_BYTES, last)
-    return got == np.int64(_SEAL_BYTES) and libc.memcmp(header.ctypes.data, header.ctypes.data + _SEAL_AT, _SEAL_BYTES) == 0
 
 
 # Likewise, and a call of another kernel would have to give all of it back.
@@ -385,18 +235,18 @@ def answer_ready(
         socket, group = np.int32(channel), channels[channel].group
         count = libc.recv(socket, received.ctypes.data, _RECEIVED_MAX, libc.DONTWAIT)
         began_ns = _now_ns(structs)
-        channels[channel].group, whole, size, number = NO_GROUP, _0, np.int64(0), _UNKNOWN
+        channels[channel].group, whole, size, number = NO_GROUP, _0, np.int64(0), UNKNOWN
         mapped, position, last, at = np.int64(NO_FILE), np.int64(0), np.int64(0), _0
         if count > 0 and group != NO_GROUP and state.may_answer != 0:
             number = _request_of(received, count, group, requests, state.requests, frames)
-            if number != _UNKNOWN:
+            if number != UNKNOWN:
                 one = requests[np.uint64(number)]
                 if one.max_bytes > ANSWER_MAX:
                     offset = int64(received, np.uint64(one.offset_at))
-                    mapped, position, end, last = _mapped(one, offset, files, spans, header, structs)
+                    mapped, position, end, last = mapped_batches(one, offset, files, spans, header, structs)
                 if mapped == NO_FILE:
                     whole, size = _answer(number, requests, frames, files, batches, received, answer)
-                elif _reads_seal(files[np.uint64(mapped)], last, header):
+                elif reads_seal(files[np.uint64(mapped)], last, header):
                     size = end - position
                     at, whole = _pack(number, one, size, np.int64(0), frames, received, answer)
         if whole == _0:
@@ -407,7 +257,7 @@ def answer_ready(
         else:
             file = files[np.uint64(mapped)]
             sent = _send_mapped(socket, file, position, size, at, whole, answer, answered_ns + WAITS_NS, state, structs)
-            if sent == np.int64(whole) and not _is_sealed(file, last, header):
+            if sent == np.int64(whole) and not is_sealed(file, last, header):
                 sent = np.int64(CHANGED)
         now_ns = _now_ns(structs)
         if sent != np.int64(whole):

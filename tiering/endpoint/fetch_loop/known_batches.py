@@ -14,6 +14,7 @@ from local_log.file_range import FileRange, FileState
 from local_log.formats.batches import scan
 from local_log.formats.header_layout import MAGIC
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
+from tiering.endpoint.fetch_loop.known_windows import KnownWindows
 from tiering.endpoint.fetch_loop.tables import BATCH, BATCHES_MAX, FILES_MAX, NO_FILE, NO_LOG, SPAN, SPANS_MAX, Tables
 from tiering.endpoint.reads import Reads
 from tiering.read.tiered_log import TieredLog
@@ -48,6 +49,7 @@ class KnownBatches:
         self._slots = count()
         self._numbers: dict[int, tuple[int, TieredLog]] = {}
         self._next_number = count()
+        self.windows: Final = KnownWindows(tables)
 
     def number(self, log: TieredLog) -> int:
         """What a log is called in the tables, for as long as it is kept."""
@@ -62,6 +64,7 @@ class KnownBatches:
         self._numbers = {key: found for key, found in self._numbers.items() if key in kept}
         for slot in [slot for slot, known in self._files.items() if id(known.log) not in kept]:
             self._forget(slot)
+        self.windows.keep(kept)
 
     def learn(self, log: TieredLog, offset: int, sent: FileRange, reads: Reads) -> None:
         """The batches of a log's file from those on that were sent just now for an offset."""
@@ -108,8 +111,13 @@ class KnownBatches:
         """Bytes of a file that were sent perhaps: see `sealed_range`."""
         return sealed_range(self._files[slot].file.opened, position, size, last, seal)
 
+    def learn_window(self, log: TieredLog, offset: int, max_bytes: int, reads: Reads) -> bool:
+        """The window of the cache in which a log is read on from an offset. Whether it is worth it, and known."""
+        return self.windows.learn(log, self.number(log), offset, max_bytes, reads)
+
     def look(self, reads: Reads) -> None:
-        """Forgets files that others have taken the place of, and leaves none of them open."""
+        """Forgets files that others have taken the place of, and leaves none of them open; windows that the cache has not."""
+        self.windows.look(reads)
         for slot, known in list(self._files.items()):
             row = self._tables.files[slot]
             try:

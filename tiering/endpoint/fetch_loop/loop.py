@@ -13,6 +13,7 @@ import numpy as np
 
 from local_log.errors import LogError
 from local_log.file_range import FileRange
+from local_log.formats.primitives import Buffer
 from tiering.endpoint.apis.context import Context
 from tiering.endpoint.apis.repeated_fetches import Answer
 from tiering.endpoint.fetch_loop.known_batches import KnownBatches
@@ -21,6 +22,7 @@ from tiering.endpoint.fetch_loop.tables import (
     ANSWER_MAX,
     CHANGED,
     CHANNELS_MAX,
+    FILES_MAX,
     NO_FILE,
     NO_GROUP,
     NOTHING,
@@ -63,7 +65,7 @@ class Unsent(NamedTuple):
     """
 
     socket: int
-    parts: list[bytes | FileRange]
+    parts: list[Buffer | FileRange]
     sent: int
     asked: Asked
     answered_s: float
@@ -124,10 +126,11 @@ class FetchLoop:
         return Received(socket, bytes(self._tables.received[: max(0, size)])) if status == RECEIVED else self._unsent(socket)
 
     def learn(self, answer: Answer, connection: ConnectionContext) -> bool:
-        """Such a request was answered just now: whether the loop may answer the next ones, since the batches are in files."""
+        """Such a request was answered just now: whether the loop may answer the next ones, as it knows where the batches are."""
         _, sent, *others = answer.parts
         group, is_small = self._group(connection), answer.size <= ANSWER_MAX
-        if answer.fetch.alike is None or not isinstance(sent, FileRange) or group == NO_GROUP:
+        is_of_file = isinstance(sent, FileRange)
+        if answer.fetch.alike is None or group == NO_GROUP or (is_small and not is_of_file):
             return False
         if not is_small and any(isinstance(part, FileRange) for part in others):
             return False  # a larger answer is sent from one file
@@ -137,6 +140,8 @@ class FetchLoop:
         self._credit -= ANSWERS_A_LOOK
         reads, is_known = self._context.reads, is_small
         try:
+            if not is_of_file:
+                return self._batches.learn_window(known.log, answer.next_offset, answer.fetch.max_bytes, reads)
             if answer.fetch.max_bytes > ANSWER_MAX:
                 is_known |= self._batches.learn_spans(known.log, answer.offset, reads)
             if is_small:
@@ -192,11 +197,14 @@ class FetchLoop:
         asked = Asked(FETCH.name, known.fetch.version, known.size, int(state["began_ns"]) / _NS_PER_S)
         return Unsent(socket, self._parts(state), max(0, int(state["sent"])), asked, int(state["answered_ns"]) / _NS_PER_S)
 
-    def _parts(self, state: Any) -> list[bytes | FileRange]:
+    def _parts(self, state: Any) -> list[Buffer | FileRange]:
         whole, size, head = int(state["whole"]), int(state["size"]), int(state["head"])
         answer = self._tables.answer
         if state["file"] == NO_FILE:
             return [bytes(answer[:whole])]
+        if state["file"] >= FILES_MAX:
+            sent = self._batches.windows.sent_of(int(state["file"]), int(state["position"]), size)
+            return [bytes(answer[:head]), sent, bytes(answer[head : whole - size])]
         seal = b"" if state["sent"] == CHANGED else bytes(self._tables.header[SEAL_AT:])
         found = self._batches.sent_of(int(state["file"]), int(state["position"]), size, int(state["last"]), seal)
         return [bytes(answer[:head]), found, bytes(answer[head : whole - size])]

@@ -14,10 +14,12 @@ CHANNELS_MAX: Final = 1 << 16
 """A connection has the row of its descriptor. Those with larger ones are not answered by the loop."""
 REQUESTS_MAX: Final = 64
 FILES_MAX: Final = 32
+WINDOWS_MAX: Final = 8
+"""Of the cache, in rows after those of files."""
 BATCHES_MAX: Final = 1 << 14
 """Of one file, 32 bytes each: 16 MiB for all files."""
 SPANS_MAX: Final = 1 << 14
-"""Of one file, 40 bytes each: 20 MiB for all files, and about 1 GiB of a file."""
+"""Of one file or window, 40 bytes each: 25 MiB for all, and about 1 GiB of a file."""
 RECEIVED_MAX: Final = 64 << 10
 ANSWER_MAX: Final = 32 << 10
 """Bytes of batches in an answer that is read."""
@@ -48,6 +50,8 @@ UNSENT: Final = 2
 NO_GROUP: Final = -1
 NO_LOG: Final = -1
 NO_FILE: Final = -1
+IN_MEMORY: Final = -2
+"""The descriptor of a window."""
 NO_REQUEST: Final = -2
 """The group of a request that is not answered now."""
 CHANGED: Final = -1
@@ -111,14 +115,14 @@ FILE: Final = _record(
     "spans",
     "size",  # of the file when its spans were checked
     "modified_ns",
-    "mapping",  # the address of its first byte
+    "mapping",  # the address of its first byte, or where that of a window's segment would be
 )
 BATCH: Final = np.dtype(
     [("first", "i8"), ("next", "i8"), ("position", "i8"), ("size", "u4"), ("crc", "u4")],
     align=True,
 )
 SPAN: Final = _record("position", "end", "first", "next", "last")
-"""See `checked_spans.Span`."""
+"""See `checked_spans.Span`; of a window each batch is one."""
 ANSWER: Final = _record("request", "size", "total_ns", "send_ns")
 
 
@@ -131,9 +135,9 @@ class Tables:
         self.requests = np.zeros(REQUESTS_MAX, REQUEST)
         self.frames = np.zeros((3 * REQUESTS_MAX, PART_MAX), np.uint8)
         """Of each request its bytes, those before the size of the batches in its answer, and those after them."""
-        self.files = np.zeros(FILES_MAX, FILE)
+        self.files = np.zeros(FILES_MAX + WINDOWS_MAX, FILE)
         self.batches = np.zeros((FILES_MAX, BATCHES_MAX), BATCH)
-        self.spans = np.zeros((FILES_MAX, SPANS_MAX), SPAN)
+        self.spans = np.zeros((FILES_MAX + WINDOWS_MAX, SPANS_MAX), SPAN)
         self.answers = np.zeros(ANSWERS_MAX, ANSWER)
         self.ready = np.zeros(READY_MAX * EVENT_BYTES, np.uint8)
         self.received = np.zeros(RECEIVED_MAX, np.uint8)

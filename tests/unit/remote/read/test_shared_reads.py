@@ -12,11 +12,11 @@ from encodings_to_try import ENCODED, KEYS, transforms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_archive import batch_of, made
-from pools import LazyPool, ShuffledPool
+from pools import InstantPool, LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt, OffsetOutOfRange, Unavailable
 from remote.archive import manifests
-from remote.read.checked_windows import NoRoom, NotThere
+from remote.read.checked_windows import CheckedWindow, NoRoom, NotThere
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
 from remote.read.shared_reads import Found, SharedReads
@@ -206,6 +206,29 @@ def test_a_reader_that_goes_on_keeps_to_the_end_that_it_gives_and_to_the_start_t
     newer = ArchivedLog(store, replace(log.manifest, log_start_offset=20, put_id="of a later version"))
     with pytest.raises(OffsetOutOfRange):
         reads.read("made", newer, (12, 90), BATCH, one_at_least=True)
+
+
+def test_a_read_goes_on_where_others_ended_in_the_window_that_they_were_lent(store: MemoryStore) -> None:
+    door = Door(store)
+    reads, log = SharedReads(WindowCache(1 << 20, InstantPool(), 8_192, 4_096), ahead_bytes_max=40_000), opened(door)
+    consumer = followed(reads, log, 2 * BATCH)
+    assert lent_after(reads, log, next(consumer)) is None, "it is not read ahead"
+    lent = None
+    while lent is None or len(lent.nexts) < 2:
+        lent = lent_after(reads, log, next(consumer))
+    assert list(lent.starts) == [n // 3 * BATCH for n in lent.bases]
+    assert list(lent.ends - lent.starts) == [BATCH] * len(lent.bases)
+    assert list(lent.nexts) == [n + 3 for n in lent.bases]
+    on, off = int(lent.nexts[1]), int(lent.nexts[0]) + 1
+    before = len(door.calls)
+    assert reads.read(log.manifest.path, log, (on, 90), BATCH, one_at_least=True, waits=False).next_offset == on + 3
+    with pytest.raises(NotThere):
+        reads.read(log.manifest.path, log, (off, 90), BATCH, one_at_least=True, waits=False)
+    assert len([call for call in door.calls[before:] if call[0] == "get_range" and call[1].endswith(".log")]) > 0, "ahead"
+
+
+def lent_after(reads: SharedReads, log: ArchivedLog, found: Found) -> CheckedWindow | None:
+    return reads.lend(log.manifest.path, log, (found.next_offset, 90))
 
 
 def test_what_is_not_in_memory_is_waited_for_only_by_those_who_may(store: MemoryStore) -> None:
