@@ -27,6 +27,10 @@ class EventLoop(asyncio.SelectorEventLoop):
         """Can be read while anything waits for the loop but calls of this thread's and timers."""
         return self._waited_for.fileno()
 
+    def has_calls(self) -> bool:
+        """Whether calls of this thread's wait to be made."""
+        return bool(self._ready)  # type: ignore[attr-defined]  # asyncio tells it in no other way
+
     def turn(self, socket: int) -> "Turn":
         """A turn of this thread's, to write to a socket that the loop does not wait to write to."""
         return Turn(self._waited_for.fileno(), socket)

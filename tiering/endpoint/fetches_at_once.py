@@ -14,7 +14,7 @@ from tiering.endpoint.apis.kafka_apis import bug
 from tiering.endpoint.apis.repeated_fetches import Answer
 from tiering.endpoint.channel import KafkaChannel
 from tiering.endpoint.event_loop import EventLoop
-from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Unsent
+from tiering.endpoint.fetch_loop.loop import AnswerReady, FetchLoop, Received, Unsent
 from tiering.endpoint.fetch_loop.tables import MAPPED_MAX, NO_FILE
 from tiering.endpoint.metrics import Asked
 from tiering.endpoint.network.socket_server import SocketServer
@@ -99,7 +99,7 @@ class FetchesAtOnce:
     def run(self) -> None:
         """Lets the loop answer, and handles its events."""
         until_s = monotonic() + TURN_S
-        while (event := self._asked(lambda loop: loop.run(may_answer=self.core.may_answer_at_once))) is not None:
+        while (event := self._asked(self._next_event)) is not None:
             channel = self._channels[event.socket]
             if isinstance(event, Unsent):
                 self._goes_on(channel, event)
@@ -114,6 +114,10 @@ class FetchesAtOnce:
                 self.arm(channel)
             if monotonic() >= until_s:
                 return
+
+    def _next_event(self, loop: FetchLoop) -> Received | Unsent | None:
+        may_wait = not (isinstance(self.events, EventLoop) and self.events.has_calls())
+        return loop.run(may_answer=self.core.may_answer_at_once, may_wait=may_wait)
 
     def tick(self) -> None:
         """To be called every second, before idle connections are looked for."""

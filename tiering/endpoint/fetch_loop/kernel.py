@@ -104,7 +104,8 @@ def _waits(descriptor: Any, events: Any, state: Any, structs: Any) -> Any:
     structs[_TIMEOUT], structs[_TIMEOUT + _1] = 0, WAIT_NS
     found = libc.ppoll(structs[_POLL:].ctypes.data, _2, structs[_TIMEOUT:].ctypes.data, _0)
     came = np.int64(48)
-    return found > 0 and structs[_POLL] >> came != 0, found > 0 and structs[_POLL + _1] >> came != 0
+    is_awaited = state.may_wait == 0 or (found > 0 and structs[_POLL + _1] >> came != 0)
+    return found > 0 and structs[_POLL] >> came != 0, is_awaited
 
 
 @njit(boundscheck=False)
@@ -226,7 +227,7 @@ def answer_ready(
     until_ns, last_ns = now_ns + state.limit_ns, now_ns + WAITS_NS
     while done < ANSWERS_MAX and now_ns < until_ns:
         channel = _ready_channel(state, ready)
-        if channel >= _CHANNELS_MAX and done > 0:
+        if channel >= _CHANNELS_MAX and done > 0 and state.may_wait != 0:
             _waits(state.epoll, libc.READABLE, state, structs)
             until_ns = min(_now_ns(structs) + state.limit_ns, last_ns)
             channel = _ready_channel(state, ready)

@@ -113,11 +113,14 @@ class FetchLoop:
         """All requests of a connection are answered, and it is known who the client is."""
         self._group_of[socket] = self._group(connection)
 
-    def run(self, *, may_answer: bool) -> Received | Unsent | None:
-        """Answers requests, unless all are to be events, for LIMIT_NS at most. Gives the event to be handled, None for none."""
+    def run(self, *, may_answer: bool, may_wait: bool = True) -> Received | Unsent | None:
+        """Answers requests, unless all are to be events, for LIMIT_NS at most, longer if it `may_wait` for others.
+
+        Gives the event to be handled, None for none.
+        """
         if may_answer:
             self._requests.check(self._context)
-        self._state["may_answer"] = may_answer
+        self._state["may_answer"], self._state["may_wait"] = may_answer, may_wait
         status, answers, socket, size = self._answer_ready(*self._arguments)
         if answers:
             self._count(answers)

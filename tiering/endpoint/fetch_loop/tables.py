@@ -37,8 +37,8 @@ SENDS_MAX: Final = 64
 """And so often if nobody does."""
 WAIT_NS: Final = 300_000
 """So long the loop waits for the next request after it has answered one, or until a socket takes more of an answer."""
-WAITS_NS: Final = 5_000_000
-"""So long one call takes at most in which nobody but its connections waits; as long as one turn of a long answer."""
+WAITS_NS: Final = 10_000_000
+"""So long one call takes at most in which nobody but its connections and timers wait."""
 READY_MAX: Final = 256
 """So many connections at most are ready when it is asked which are."""
 NOTHING: Final = 0
@@ -75,6 +75,7 @@ STATE: Final = _record(
     "epoll",
     "others",  # what can be read while anybody waits for the caller, or NO_FILE
     "may_answer",  # 0 if all requests are to be handled by the caller
+    "may_wait",  # 0 if others wait for the caller whom no descriptor tells of
     "limit_ns",
     "ready",  # how many connections the last epoll_wait gave
     "next",  # which of them is next

@@ -1,6 +1,7 @@
 """A turn of a long answer: it goes on while nobody else waits for the loop, and no longer."""
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -100,3 +101,22 @@ def test_another_loop_is_refused() -> None:
 
     with pytest.raises(AssertionError):
         asyncio.run(asked())
+
+
+def test_a_loop_tells_of_calls_that_wait_and_of_whatever_else_does() -> None:
+    async def asked() -> tuple[bool, bool, list[bool]]:
+        loop = running_loop()
+        before = loop.has_calls()
+        loop.call_soon(lambda: None)
+        called = loop.has_calls()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            loop.add_reader(ours, lambda: None)
+            found = [bool(select.select([loop.fileno()], [], [], 0)[0])]
+            theirs.send(b"x")
+            found.append(bool(select.select([loop.fileno()], [], [], 0)[0]))
+            loop.remove_reader(ours)
+        return before, called, found
+
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        assert runner.run(asked()) == (False, True, [False, True])
