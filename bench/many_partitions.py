@@ -25,9 +25,13 @@ Served = Callable[[list[str]], AbstractContextManager[tuple[str, int, float]]]
 def of_partitions(out: Path, count: int, rounds: int, served: Served, targets: Targets) -> None:
     """Prints both."""
     make_log_dir(out, count)
-    with served(["--log-dir", str(out)]) as (address, _, seconds):
-        first, *others = (asked(address) for _ in range(rounds * 4))
-    print(f"{count:,} partitions of {TOPICS} topics: ready after {seconds:.2f} s")
+    ready = list[float]()
+    for _ in range(rounds):
+        with served(["--log-dir", str(out)]) as (address, _, seconds):
+            ready.append(seconds)
+            first, *others = (asked(address) for _ in range(rounds * 4))
+    seconds = min(ready)
+    print(f"{count:,} partitions of {TOPICS} topics: ready after {seconds:.2f} s, the first time after {ready[0]:.2f} s")
     print(f"  Metadata: {min(others) * 1e3:.1f} ms, and {first * 1e3:.0f} ms for the first, which opens their logs", flush=True)
     targets.at_most(f"seconds until ready, {count:,} partitions", seconds, 1.0)
     targets.at_most(f"ms of Metadata of {count:,} partitions", min(others) * 1e3, 20.0)
