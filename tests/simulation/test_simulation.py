@@ -12,9 +12,9 @@ from simulated.mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-SEEDS = 20
-FAILED: tuple[int, ...] = (5051, 5141, 5273, 256887531)
-"""Seeds that have found a fault in the code which was mended since."""
+SEEDS = 24
+FAILED: tuple[int, ...] = ()
+"""Seeds that have found a fault in the code which was mended since, with what a seed draws now."""
 
 
 def simulated(*options: str) -> subprocess.CompletedProcess[str]:

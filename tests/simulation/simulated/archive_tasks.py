@@ -11,10 +11,11 @@ from remote.store.retrying import Retrying
 from remote.store.store_time import StoreRun, store_now_ms
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from simulated.brokers import LOGS, PATH, Broker
-from simulated.disks import DiskOf
+from simulated.brokers import LOGS, PATH, Broker, Copy
+from simulated.disks import DiskOf, HasDisk
 from simulated.judge import Judge
-from simulated.schedule import HOUR_MS, Actor, Schedule
+from simulated.profiles import Profile
+from simulated.schedule import Actor, Schedule
 from simulated.stores import StoreOf
 from tiering.keys.rotate import Rotator, partitions, plan_rotation
 from tiering.losses.seen_logs import SeenLogs
@@ -25,16 +26,8 @@ from tiering.retention.policy import Given
 from tiering.retention.run import Retention
 from tiering.sweep import collect, writes
 
-DELAY_MS = 4 * HOUR_MS
-GRACE_MS = 6 * HOUR_MS
-RETENTION_MS = 8 * HOUR_MS
 OWN_TOPIC = "payments"
 KEYS = {f"k{number}": bytes([number]) * 32 for number in range(9)}
-GIVEN = tuple(
-    Given(topic, name, str(value))
-    for topic in (PATH.topic, OWN_TOPIC)
-    for name, value in (("retention.ms", RETENTION_MS), ("file.delete.delay.ms", DELAY_MS), ("cleanup.policy", "delete"))
-)
 EXPECTED = (Unavailable, Unknown, Conflict, Fenced, Invalid, NotFound)
 """What may come of a task while things go wrong; anything else says that the archive is damaged."""
 
@@ -44,10 +37,13 @@ Act = Callable[[Actor], None]
 class Tasks:
     """The tasks over one archive, and what they share: the current key, and what each broker's host remembers of its logs."""
 
-    def __init__(self, schedule: Schedule, judge: Judge, store_of: Callable[[Actor], StoreOf]) -> None:
-        self.schedule, self.judge, self._store_of = schedule, judge, store_of
+    def __init__(self, schedule: Schedule, judge: Judge, profile: Profile, store_of: Callable[[Actor], StoreOf]) -> None:
+        self.schedule, self.judge, self.waits, self._store_of = schedule, judge, profile.waits, store_of
+        waits = profile.waits
+        settings = {"retention.ms": waits.retention_ms, "file.delete.delay.ms": waits.delay_ms, "cleanup.policy": "delete"}
+        self.given = tuple(Given(topic, name, str(of)) for topic in (PATH.topic, OWN_TOPIC) for name, of in settings.items())
         self.key = 0
-        self.is_encrypted = schedule.random.random() < 0.6
+        self.is_encrypted = "rotate" in profile.groups or schedule.random.random() < 0.2
         self.retries = schedule.random.random() < 0.6
         self.seen: dict[str, SeenLogs] = {}
 
@@ -75,25 +71,32 @@ class Tasks:
         """An offload of a broker's directory, by the agent on its host."""
 
         def act(actor: Actor) -> None:
-            disk = DiskOf(actor, broker)
-            known = self.seen.get(broker.name, {})
-            run = OffloadLogs(
-                self.store(actor), actor, actor, broker.name, lambda size: None, self.transforms(actor), known=known
-            )
-            for _, done in run.run(LogDir(disk, LOGS).found(), 1):
-                self._offloaded(broker, done)
-            changed = {p: seen for p, seen in {**known, **run.changes}.items() if seen is not None}
-            self.seen[broker.name] = changed
+            self._offload(actor, broker, broker.name)
 
         return act
 
-    def _offloaded(self, broker: Broker, done: Done) -> None:
+    def offload_copy(self, broker: Broker) -> Act:
+        """An offload of a copy of a broker's directory, in which only the last leader epoch is known."""
+
+        def act(actor: Actor) -> None:
+            self._offload(actor, Copy(broker), f"copy of {broker.name}")
+
+        return act
+
+    def _offload(self, actor: Actor, broker: HasDisk, name: str) -> None:
+        known = self.seen.get(name, {})
+        run = OffloadLogs(self.store(actor), actor, actor, name, lambda size: None, self.transforms(actor), known=known)
+        for _, done in run.run(LogDir(DiskOf(actor, broker), LOGS).found(), 1):
+            self._offloaded(name, done)
+        self.seen[name] = {p: seen for p, seen in {**known, **run.changes}.items() if seen is not None}
+
+    def _offloaded(self, name: str, done: Done) -> None:
         if done.entry is not None:
-            self.judge.says_archived(PATH, done.entry.base_offset, done.entry.end_offset)
+            self.judge.says_archived(PATH, done.entry)
         if isinstance(done.error, Corrupt):  # of a directory in the midst of its recovery; in the end it is a violation
             self.schedule.errors["Corrupt"] += 1
             return
-        self.refuse(done.error, f"offload of {broker.name}")
+        self.refuse(done.error, f"offload of {name}")
 
     def drop_archived(self, broker: Broker) -> Act:
         """The broker's own retention deletes what its log has had for long: what is archived, seldom what is not."""
@@ -113,7 +116,7 @@ class Tasks:
 
     def retain(self, actor: Actor) -> None:
         """`tiering expire`."""
-        run = Retention(self.store(actor), actor, actor, GIVEN, is_archive_alone=True)
+        run = Retention(self.store(actor), actor, actor, self.given, is_archive_alone=True)
         for path, due in run.done([PATH.topic]):
             if isinstance(due, LogError):
                 self.refuse(due, f"retention of {path}")
@@ -132,20 +135,20 @@ class Tasks:
         store = self.store(actor)
         now_ms = store_now_ms(store, actor)
         for path in self.paths():
-            due = collect.plan(store, path, now_ms, GRACE_MS)
+            due = collect.plan(store, path, now_ms, self.waits.grace_ms)
             if due.damaged_pins:
                 raise self.schedule.violated(f"damaged pins: {due.damaged_pins}")
             for _ in collect.sweep(due, store, actor, actor, now_ms):
                 pass
         for topic, topic_id in [*writes.topic_ids(store, sorted({path.topic for path in self.paths()}))]:
-            for _ in writes.sweep(writes.plan(store, topic, topic_id, now_ms, GRACE_MS), store):
+            for _ in writes.sweep(writes.plan(store, topic, topic_id, now_ms, self.waits.grace_ms), store):
                 pass
-        for piece in collect.strays(store, now_ms, GRACE_MS):
+        for piece in collect.strays(store, now_ms, self.waits.grace_ms):
             collect.sweep_stray(store, piece)
 
     def rotate(self, actor: Actor) -> None:
         """`tiering rotate-keys` to a new key."""
-        self.key = min(len(KEYS) - 1, self.key + 1)
+        self.key = (self.key + 1) % len(KEYS)
         store, keys = self.store(actor), self.ring()
         for _, manifest in partitions(store, [PATH.topic]):
             if isinstance(manifest, Manifest):

@@ -15,10 +15,11 @@ from local_log.disk import replace_file
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
-from local_log.formats.checkpoints import write_offsets
+from local_log.formats.checkpoints import write_epochs, write_offsets
 from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.filenames import (
     HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
@@ -37,7 +38,7 @@ SEGMENT_BYTES = (300, 420, 560)
 """Of each broker another, so that replicas roll at other offsets."""
 FETCH_BYTES = 400
 HAPPENINGS = {
-    "produce": 6.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
+    "produce": 10.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
 }  # fmt: skip
 """What happens in the cluster, and how often."""
 
@@ -84,6 +85,15 @@ class Broker:
         self.disk = self.disk.after_power_failure(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
         self.disk.now_ms = self.cluster.schedule.now
         self.open(start, point if random.random() < 0.5 else 0)
+
+
+class Copy:
+    """What was copied of a broker's disk, and a checkpoint of leader epochs that was lost and has only the last one again."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.disk = broker.disk.after_power_failure(0.0)
+        epochs = write_epochs(broker.log.epochs.entries[-1:])
+        replace_file(self.disk, f"{LOGS}/{PARTITION}/{LEADER_EPOCH_CHECKPOINT}", epochs)
 
 
 @dataclass(eq=False)

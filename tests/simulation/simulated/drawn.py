@@ -6,59 +6,71 @@ from typing import TYPE_CHECKING
 
 from simulated import own_host
 from simulated.brokers import HAPPENINGS
-from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, STARTS, Event
-from simulated.stores import PAUSES_MS
+from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
+from simulated.stores import WRITE_FAULTS, fate_of
 
 if TYPE_CHECKING:
     from simulated.world import Kind, World
 
-ACTORS_MAX = 6
-CALLS = (500, 700, 1_000)
-"""Of actors in a schedule, before all of them come to their ends."""
-CLUSTER_SHARE = 0.12
-"""How often something happens in the cluster between two calls of actors."""
+ASLEEP_MAX = 4
+"""Actors that are asleep while as many others run as the profile says."""
 STEP_MS_MAX = 3_000
-JUMPS_MS = (5 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 11 * HOUR_MS)
+BACKLOG_MAX = 40
+"""Offsets of the brokers that are not archived; with more of them producers mostly wait: the end would take most of the time."""
+WAITING_SHARE = 0.8
 BEFORE = 40
 """What happens in the cluster before anybody archives it."""
+WRITES_PAUSE = 3
+"""How many times as often a process stops before a call that changes the store: what it knows may be out of date by then."""
+WRONG_CLOCKS = 0.3
+"""Of the machines, if some clocks may be off by more than usual."""
+OUTAGE_CALLS = (3, 20)
+OUTAGE_SHARE = 0.6
+"""How much of its calls fails while an actor has bad luck with its network."""
 
 
 def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     """The events of a world's seed. Each is drawn when the one before it has happened."""
-    schedule, faults = world.schedule, world.faults
+    schedule, profile = world.schedule, world.profile
     random = Random(f"{schedule.seed}")
-    share = CLUSTER_SHARE * (2 if world.own else 1)
-    jump = random.choice([0.002, 0.01, 0.03])
+    share = profile.cluster * (2 if world.own else 1)
     names, weights = [*kinds], [kind.weight for kind in kinds.values()]
     happenings = HAPPENINGS | ({f"own: {what}": often for what, often in own_host.HAPPENINGS.items()} if world.own else {})
     what_happens, often = [*happenings], [*happenings.values()]
+    outages: dict[int, int] = {}
 
     def happens() -> Event:
-        return Event(0, HAPPENS, random.getrandbits(32), random.choices(what_happens, often)[0])
+        what = random.choices(what_happens, often)[0]
+        if what == "produce" and world.backlog() > BACKLOG_MAX and random.random() < WAITING_SHARE:
+            what = "replicate"
+        return Event(0, HAPPENS, random.getrandbits(32), what)
+
+    def awake(after_ms: int = 0) -> list[int]:
+        return [n for n, actor in schedule.actors.items() if actor.wakes <= schedule.now + after_ms]
 
     for _ in range(BEFORE):
         yield happens()
     number = 0
-    calls = random.choice(CALLS)
-    while schedule.calls < calls:
-        while len(schedule.actors) < ACTORS_MAX:
+    while schedule.calls < profile.calls:
+        while len(awake()) < profile.awake_max and len(schedule.actors) < profile.awake_max + ASLEEP_MAX:
             number += 1
             kind = random.choices(names, weights)[0]
-            skew_ms = random.randrange(-kinds[kind].skew_ms, kinds[kind].skew_ms + 1)
-            yield Event(0, STARTS, number, kind, skew_ms)
-            later_ms = random.choice([0, 0, MINUTE_MS, HOUR_MS, 4 * HOUR_MS])
-            if later_ms:
-                yield Event(0, SLEEPS, number, "", later_ms)
+            most_ms = kinds[kind].skew_ms * (profile.clocks if random.random() < WRONG_CLOCKS else 1)
+            yield Event(0, STARTS, number, kind, random.randrange(-most_ms, most_ms + 1))
         after_ms = random.randrange(STEP_MS_MAX)
-        if random.random() < jump:
-            after_ms += random.choice(JUMPS_MS)
+        if random.random() < profile.jumps:
+            after_ms += random.choice(profile.waits.jumps_ms)
         if random.random() < share:
             yield happens()
-        awake = [n for n, actor in schedule.actors.items() if actor.wakes <= schedule.now + after_ms]
-        chosen = random.choice(awake) if awake else min(schedule.actors, key=lambda n: schedule.actors[n].wakes)
-        actor = schedule.actors[chosen]
-        if actor.may_fail and random.random() < faults.pauses:
-            yield Event(after_ms, SLEEPS, chosen, "", random.choice(PAUSES_MS))
-        else:
-            fate, ms = faults.drawn(random, actor.may_fail)
-            yield Event(after_ms, GOES_ON, chosen, fate, ms)
+        ready = awake(after_ms)
+        chosen = random.choice(ready) if ready else min(schedule.actors, key=lambda n: schedule.actors[n].wakes)
+        may_fail = schedule.actors[chosen].may_fail
+        if may_fail and random.random() < profile.pauses * (WRITES_PAUSE if may_fail is WRITE_FAULTS else 1):
+            yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.pauses_ms))
+            continue
+        if profile.outages and random.random() < profile.outages:
+            outages[chosen] = random.randrange(*OUTAGE_CALLS)
+        fails = OUTAGE_SHARE if outages.get(chosen, 0) > 0 else profile.faults
+        outages[chosen] = outages.get(chosen, 0) - 1
+        fate, ms = fate_of(random, may_fail, fails, profile.credentials)
+        yield Event(after_ms, GOES_ON, chosen, fate, ms)

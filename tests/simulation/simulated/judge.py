@@ -17,6 +17,7 @@ from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided
+from simulated.profiles import Waits
 from simulated.schedule import MINUTE_MS, Schedule, Violation
 from simulated.stores import JudgedStore, Unwatched
 
@@ -31,6 +32,15 @@ class Reading:
     who: str
     keys: frozenset[str]
     until: int
+
+
+@dataclass(frozen=True)
+class Left:
+    """The objects that a reader of a version needs, which was the newest until a time."""
+
+    version: int
+    until: int
+    keys: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -73,17 +83,23 @@ class Watched:
     first_start: int = 0
     """Where the log of the first broker that was offloaded started: the archive starts there."""
     may_be_deleted: bool = False
+    named: set[str] = field(default_factory=set)
+    """The logs of segments that any version of the archive has named."""
 
 
 @dataclass(eq=False)
 class Judge:
-    """Watches a store. `retention_ms` is what may expire; `watched` are the logs that are archived there."""
+    """Watches a store, in which things wait as `waits` says; `watched` are the logs that are archived there."""
 
     schedule: Schedule
     store: JudgedStore
-    retention_ms: int
+    waits: Waits
     watched: dict[PartitionPath, Watched] = field(default_factory=dict)
     readings: list[Reading] = field(default_factory=list)
+    _left: dict[PartitionPath, list[Left]] = field(default_factory=dict)
+    """The versions that somebody may still read who has opened them when they were the newest."""
+    _ever: dict[str, int] = field(default_factory=dict)
+    """The hashes of all objects but manifests, those that were deleted, too."""
     _named: dict[str, tuple[bytes, Named]] = field(default_factory=dict)
     _sums: dict[str, tuple[bytes, int]] = field(default_factory=dict)
 
@@ -118,7 +134,7 @@ class Judge:
     # At each change
 
     def deletes(self, key: str) -> None:
-        """No object goes that the newest version names, or that a reader may still read."""
+        """No object goes that the newest version names, or that a reader may still read, there is one or not."""
         for reading in self.readings:
             if self.schedule.now < reading.until and key in reading.keys:
                 raise self.violated(f"{key} was deleted under {reading.who}")
@@ -130,10 +146,29 @@ class Judge:
             raise self.violated(f"{key} was deleted, and the newest manifest names it")
         if key == path.manifest(newest.manifest.version):
             raise self.violated(f"the newest manifest {key} was deleted")
+        self._left[path] = [left for left in self._left.get(path, ()) if self.schedule.now < self._may_be_read_until(left)]
+        for left in self._left[path]:
+            if key in left.keys:
+                ago = (self.schedule.now - left.until) // MINUTE_MS
+                raise self.violated(f"{key} was deleted, and version {left.version}, the newest until {ago} min ago, names it")
+
+    def _may_be_read_until(self, left: Left) -> int:
+        return left.until + self.waits.delay_ms - MINUTE_MS
+
+    def _leaves(self, path: PartitionPath, old: Named) -> None:
+        """The version is no longer the newest."""
+        m = old.manifest
+        if not m.is_deleted:
+            below = [e for e in old.entries.values() if e.end_offset <= m.log_start_offset]
+            not_read = {path.segment(name) for e in below for name in (e.log_name, e.aux_name)}
+            keys = old.keys - not_read | {path.manifest(m.version)}
+            self._left.setdefault(path, []).append(Left(m.version, self.schedule.now, keys))
 
     def puts(self, key: str, body: bytes) -> None:
-        """Each version follows the newest one, keeps the invariants, and names only what is there."""
+        """Versions follow the newest one, keep the invariants, name only what is there; no other key has two bodies."""
         path, version = partition_of(key), parse_manifest_key(key)
+        if version is None and self._ever.setdefault(key, hash(body)) != hash(body):
+            raise self.violated(f"{key} had other bytes before it was deleted")
         if path is None or version is None:
             return
         old = self.newest(path)
@@ -151,6 +186,8 @@ class Judge:
         self._names_what_is_there(path, manifest, old)
         if path in self.watched and not manifest.is_deleted:
             self._is_due(manifest, self.watched[path])
+        if old is not None:
+            self._leaves(path, old)
 
     def _checked(self, key: str, check: Any) -> None:
         try:
@@ -170,6 +207,8 @@ class Judge:
             if path.page(name) not in self.store.objects:
                 raise self.violated(f"version {manifest.version} of {path} names page {name}, which is not there")
         for entry in found:
+            if path in self.watched:
+                self.watched[path].named.add(entry.log_name)
             if entry.end_offset <= manifest.log_start_offset or known.get(entry.log_name) == entry:
                 continue
             for stored in (entry.stored_log, entry.stored_aux):
@@ -188,7 +227,7 @@ class Judge:
 
     def _is_due(self, manifest: Manifest, of: Watched) -> None:
         """Nothing expires that is young, and nothing is archived that is not stable."""
-        horizon = self.schedule.now + CLOCKS_DIFFER_MS - self.retention_ms
+        horizon = self.schedule.now + CLOCKS_DIFFER_MS - self.waits.retention_ms
         young = min((base for base, time in of.log.times.items() if time >= horizon), default=of.log.high_watermark)
         if manifest.version == 1:
             of.first_start = manifest.log_start_offset
@@ -198,13 +237,20 @@ class Judge:
         if manifest.end_offset > stable:
             raise self.violated(f"the archive ends at {manifest.end_offset}, above the last stable offset {stable}")
 
-    def says_archived(self, path: PartitionPath, start: int, end: int) -> None:
-        """An offload has said that these offsets are archived: they are, unless they have expired since."""
-        self.watched[path].acknowledged |= {*range(start, end)}
-        newest = self.newest(path)
+    def says_archived(self, path: PartitionPath, entry: SegmentEntry) -> None:
+        """An offload has said that this segment is archived: it is, unless it has expired since."""
+        watched, newest, start, end = self.watched[path], self.newest(path), entry.base_offset, entry.end_offset
+        watched.acknowledged |= {*range(start, end)}
         manifest = newest.manifest if newest is not None else None
-        if manifest is None or (not manifest.is_deleted and manifest.end_offset < end):
-            raise self.violated(f"an offload says that [{start}, {end}) is archived, and it is not")
+        is_there = manifest is not None and (manifest.is_deleted or manifest.end_offset >= end)
+        if not is_there or entry.log_name not in watched.named:
+            raise self.violated(f"an offload says that [{start}, {end}) is archived as {entry.log_name}, and it is not")
+
+    def says_expired(self, path: PartitionPath, log_start_offset: int) -> None:
+        """An expiry has said that the archive starts there."""
+        newest = self.newest(path)
+        if newest is None or newest.manifest.log_start_offset < log_start_offset:
+            raise self.violated(f"an expiry says that the archive starts at {log_start_offset}, and it does not")
 
     def check_gaps(self, manifest: Manifest) -> None:
         """In the end only what some log has deleted may be missing, or lost: a segment that was skipped is copied later."""
@@ -252,10 +298,12 @@ class Judge:
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
     def orphans(self, paths: Iterable[PartitionPath]) -> set[str]:
-        """Objects that no newest version needs."""
+        """Objects that no newest version needs. Those of a partition without a manifest stay for a month."""
         kept = {"archive.json"}
         for path in paths:
             newest = self.newest(path)
-            if newest is not None:
+            if newest is None:
+                kept |= {*self.store.keys_below(path.prefix)}
+            else:
                 kept |= {path.manifest(newest.manifest.version)} | newest.keys
         return {key for key in self.store.objects if key not in kept and "/writes/" not in key}

@@ -6,7 +6,7 @@ from local_log.log_reader import open_log
 from remote.manifest.store import load_newest
 from remote.read.context import ReadContext
 from remote.store.store_time import StoreRun
-from simulated.archive_tasks import GIVEN, OWN_TOPIC, Act, Tasks
+from simulated.archive_tasks import OWN_TOPIC, Act, Tasks
 from simulated.disks import DiskOf
 from simulated.own_host import LOGS, PARTITION, OwnHost
 from simulated.readers import decoded
@@ -46,7 +46,7 @@ class OwnTasks:
         own.settle(PARTITION)
         for _, done in run.run(found, 1):
             if done.entry is not None:
-                self.tasks.judge.says_archived(self.host.path, done.entry.base_offset, done.entry.end_offset)
+                self.tasks.judge.says_archived(self.host.path, done.entry)
             self.tasks.refuse(done.error, "offload of the own directory")
         self.seen = {p: seen for p, seen in {**self.seen, **run.changes}.items() if seen is not None}
 
@@ -67,12 +67,14 @@ class OwnTasks:
         stored = load_newest(store, path)
         if stored is None:
             return
-        run = Retention(store, actor, actor, GIVEN, LocalTier(LOGS, {PARTITION: reader}), follows=True)
+        run = Retention(store, actor, actor, self.tasks.given, LocalTier(LOGS, {PARTITION: reader}), follows=True)
         due = run.plan(path, stored.manifest)
         if isinstance(due, LogError):
             self.tasks.refuse(due, "expiry of the own log")
         elif isinstance(due, RetentionPlan) and not due.is_empty:
-            self.tasks.refuse(expire.expire(due, StoreRun(store, actor, actor), "own").error, "expiry of the own log")
+            done = expire.expire(due, StoreRun(store, actor, actor), "own")
+            self.tasks.refuse(done.error, "expiry of the own log")
+            self.tasks.judge.says_expired(path, done.log_start_offset)
 
     def reads(self, *, committed: bool) -> Act:
         """A client that fetches, and fetches on."""

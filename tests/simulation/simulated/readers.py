@@ -12,11 +12,12 @@ from remote.read.log import ArchivedLog
 from remote.store.api import ObjectReader
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.keys import LocalKeyRing
-from simulated.archive_tasks import DELAY_MS, KEYS, Act, Tasks
+from simulated.archive_tasks import KEYS, Act, Tasks
 from simulated.judge import Judge, Reading
-from simulated.schedule import HOUR_MS, MINUTE_MS, Actor
+from simulated.schedule import MINUTE_MS, Actor
 
-PIN_MS = 12 * HOUR_MS
+STAY = 0.5
+"""The share of readers with a pin that keep it: they read on, and what they have opened stays theirs until it expires."""
 RING = LocalKeyRing("simulation", "k0", KEYS)
 
 
@@ -51,25 +52,27 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
     """A reader of all of the newest version."""
 
     def act(actor: Actor) -> None:
-        judge, store, pin = tasks.judge, tasks.store(actor), None
+        judge, store, waits, pin = tasks.judge, tasks.store(actor), tasks.waits, None
         if pinned:
             first = load_newest(store, path)
             if first is None or _is_empty(first.manifest):
                 return
             m = first.manifest
-            pin = pins.create(store, path, "reader", m.version, m.log_start_offset, m.end_offset, PIN_MS, actor, actor)
+            start, end, lasts_ms = m.log_start_offset, m.end_offset, waits.pin_ms
+            pin = pins.create(store, path, "reader", m.version, start, end, lasts_ms, actor, actor)
         begun = tasks.schedule.now
         stored = load_newest(store, path)
         if stored is None or _is_empty(stored.manifest):
             return
         m = stored.manifest
         start, end = m.log_start_offset, m.end_offset
-        until = begun + DELAY_MS - MINUTE_MS
+        until = begun + waits.delay_ms - MINUTE_MS
         if pin is not None:
             start, end = max(start, pin.start), min(end, pin.end)
-            until = pin.created_at_ms - actor.skew + PIN_MS
+            until = pin.created_at_ms - actor.skew + waits.pin_ms
         reading = _reading(judge, m, start, end, actor.name, until)
         judge.readings.append(reading)
+        stays = pin is not None and actor.chance(STAY)
         try:
             log = archived(store, m)
             found, aborted = batches_of(log, start, end), log.aborted(start, end)
@@ -78,13 +81,13 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
                 raise tasks.schedule.violated(f"{actor.name} of [{start}, {end}): {e!r}") from e
             return
         finally:
-            if not actor.is_dead:
+            if not actor.is_dead and not stays:
                 judge.readings.remove(reading)
         judge.read(path, found, actor.name)
         judge.check_whole(m, found, start, end, actor.name)
         asked = {base: body for base, body in found.items() if batch_at(body, 0).last_offset >= start and base < end}
         judge.check_aborted(path, asked, aborted, actor.name)
-        if pin is not None:
+        if pin is not None and not stays:
             pins.release(store, path, pin)
 
     return act
@@ -102,7 +105,7 @@ def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, u
     try:
         path = manifest.path
         keys = {path.segment(name) for e in entries.overlapping(start, end) for name in (e.log_name, e.aux_name)}
-        keys |= {path.page(name) for name in entries.page_names()}
+        keys |= {path.manifest(manifest.version), *(path.page(name) for name in entries.page_names())}
     except LogError as e:
         raise judge.violated(f"{who} of version {manifest.version}: {e!r}") from e
     return Reading(who, frozenset(keys), until)

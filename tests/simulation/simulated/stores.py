@@ -11,11 +11,10 @@ from crc32c import crc32c as crc32c_of
 
 from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
-from simulated.schedule import CREDENTIALS, HOUR_MS, MINUTE_MS, Actor, Died, Schedule
+from simulated.schedule import CREDENTIALS, HOUR_MS, Actor, Died, Schedule
 
 T = TypeVar("T")
 
-PAUSES_MS = (MINUTE_MS, 2 * HOUR_MS, 8 * HOUR_MS, 30 * HOUR_MS)
 LISTED_AT_ONCE = 4
 """Objects in one answer of a listing: others write and delete between two of them."""
 PART_BYTES = 512
@@ -24,15 +23,23 @@ READ_FAULTS = ("unavailable", "killed before")
 WRITE_FAULTS = (*READ_FAULTS, "answer lost", "late", "twice", "killed after")
 
 
+def fate_of(random: Random, kinds: tuple[str, ...], share: float, credentials: float) -> tuple[str, int]:
+    """What becomes of a call of which so many fail, and for how long it is late. `kinds` are the ways in which it may fail."""
+    if not kinds:
+        return "", 0
+    if credentials and random.random() < credentials:
+        return CREDENTIALS, 0
+    if random.random() >= share:
+        return "", 0
+    kind = random.choice(kinds)
+    return kind, random.randrange(6 * HOUR_MS) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
+
+
 class Faults:
-    """How often calls go wrong in one schedule, and the calls that are still on their way to the store."""
+    """The calls that are still on their way to the store."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        choice = schedule.random.choice
-        self.share = choice([0.0, 0.005, 0.02, 0.06])
-        self.pauses = choice([0.0, 0.002, 0.01])
-        self.credentials = choice([0.0, 0.0, 0.001])
         self.late: list[tuple[int, str, Callable[[], Any]]] = []
 
     def land(self, *, all_of_them: bool = False) -> None:
@@ -43,17 +50,6 @@ class Faults:
             self.schedule.tell("store", f"takes in a late {one[1]}")
             with suppress(AlreadyExists, NotFound):
                 one[2]()
-
-    def drawn(self, random: Random, kinds: tuple[str, ...]) -> tuple[str, int]:
-        """What becomes of a call, and for how long it is late."""
-        if not kinds:
-            return "", 0
-        if self.credentials and random.random() < self.credentials:
-            return CREDENTIALS, 0
-        if random.random() >= self.share:
-            return "", 0
-        kind = random.choice(kinds)
-        return kind, random.randrange(6 * HOUR_MS) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
 
 
 class JudgedStore(MemoryStore):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from archive_fakes import CountingIds
 
@@ -10,7 +10,7 @@ from local_log.errors import LogError
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
-from simulated.archive_tasks import DELAY_MS, GRACE_MS, RETENTION_MS, Act, Tasks
+from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import PATH, Cluster
 from simulated.drawn import drawn
@@ -18,6 +18,7 @@ from simulated.endpoint_readers import EndpointReaders
 from simulated.judge import Judge, Watched
 from simulated.own_host import OwnHost
 from simulated.own_tasks import OwnTasks
+from simulated.profiles import profile_of
 from simulated.readers import archived, batches_of, reads
 from simulated.restores import restored
 from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
@@ -25,8 +26,6 @@ from simulated.scrubs import anomalies
 from simulated.stores import Faults, JudgedStore, StoreOf
 from simulated.writes import WRITES, Writes
 
-OWN_SHARE = 0.5
-"""The share of schedules in which a process owns its log directory, too."""
 OWN = "own: "
 ROUNDS_MAX = 5
 """Of retention and sweeps in the end, until nothing is left to do."""
@@ -50,16 +49,16 @@ class World:
     schedule: Schedule = field(init=False)
 
     def __post_init__(self) -> None:
-        self.schedule = Schedule(self.seed, story=self.story)
+        self.schedule, self.profile = Schedule(self.seed, story=self.story), profile_of(self.seed)
         self.faults = Faults(self.schedule)
         self.store = JudgedStore(self.schedule)
         self.cluster = Cluster(self.schedule)
-        self.judge = Judge(self.schedule, self.store, RETENTION_MS, {PATH: Watched(self.cluster)})
-        self.tasks = Tasks(self.schedule, self.judge, lambda actor: StoreOf(actor, self.store, self.faults))
+        self.judge = Judge(self.schedule, self.store, self.profile.waits, {PATH: Watched(self.cluster)})
+        self.tasks = Tasks(self.schedule, self.judge, self.profile, lambda actor: StoreOf(actor, self.store, self.faults))
         self.writes = Writes(self.tasks)
         self.rot = BitRot(self.schedule)
         self.own: OwnHost | None = None
-        if self.schedule.random.random() < OWN_SHARE:
+        if "own" in self.profile.groups:
             self.own = OwnHost(self.schedule)
             self.judge.watched[self.own.path] = Watched(self.own)
         self.schedule.before_step = self.faults.land
@@ -68,35 +67,44 @@ class World:
         archive.create_archive(self.store, self.schedule, CountingIds("a"))
 
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of actors of this schedule, some often and some seldom."""
+        """The kinds of actors of this schedule, some often, some seldom, some never."""
         tasks, random = self.tasks, self.schedule.random
 
-        def often() -> float:
-            return random.choice([0.2, 1.0, 2.0])
+        def often(group: str) -> float:
+            drawn = random.choice([0.0, 0.2, 1.0, 2.0])
+            return drawn if group in self.profile.groups else 0.0
 
         found: dict[str, Kind] = {}
         for broker in self.cluster.brokers:
-            found[f"offload {broker.name}"] = Kind(often(), 2 * HOUR_MS, lambda of=broker: tasks.offload(of))
-            found[f"retention of {broker.name}"] = Kind(often() / 4, 0, lambda of=broker: tasks.drop_archived(of))
-        found["expire"] = Kind(often(), 10 * MINUTE_MS, lambda: tasks.retain)
-        found["sweep"] = Kind(often(), 10 * MINUTE_MS, lambda: tasks.sweep)
-        found["rotate"] = Kind(often() if tasks.is_encrypted else 0.0, 2 * HOUR_MS, lambda: tasks.rotate)
-        found["pinned reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=True))
-        found["reader"] = Kind(often(), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=False))
+            found[f"offload {broker.name}"] = Kind(often("offload"), 2 * HOUR_MS, lambda of=broker: tasks.offload(of))
+            found[f"offload of a copy of {broker.name}"] = Kind(
+                often("copies") / 3, 2 * HOUR_MS, lambda of=broker: tasks.offload_copy(of)
+            )
+            found[f"retention of {broker.name}"] = Kind(
+                often("local retention") / 4, 0, lambda of=broker: tasks.drop_archived(of)
+            )
+        found["expire"] = Kind(often("expire"), 10 * MINUTE_MS, lambda: tasks.retain)
+        found["sweep"] = Kind(often("sweep"), 10 * MINUTE_MS, lambda: tasks.sweep)
+        found["rotate"] = Kind(often("rotate"), 2 * HOUR_MS, lambda: tasks.rotate)
+        found["pinned reader"] = Kind(often("readers"), 2 * HOUR_MS, lambda: reads(tasks, PATH, pinned=True))
+        found["reader"] = Kind(often("readers"), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=False))
         for write_id in WRITES:
-            found[f"write {write_id}"] = Kind(often() / 3, 2 * HOUR_MS, lambda of=write_id: self.writes.write(of))
-        found["look"] = Kind(often(), 0, lambda: self.writes.look)
+            found[f"write {write_id}"] = Kind(often("writes") / 3, 2 * HOUR_MS, lambda of=write_id: self.writes.write(of))
+        found["write"] = Kind(often("writes") / 2, 2 * HOUR_MS, lambda: self.writes.write_once)
+        found["look"] = Kind(often("writes"), 0, lambda: self.writes.look)
         found["delete"] = Kind(0.05 if random.random() < 0.1 else 0.0, 10 * MINUTE_MS, lambda: tasks.delete)
         if self.own is not None:
             own, path, consumers = OwnTasks(tasks, self.own), self.own.path, EndpointReaders(tasks, self.own)
-            found["own offload"] = Kind(often(), 0, lambda: own.offload)
-            found["own retention"] = Kind(often(), 0, lambda: own.retain)
-            found["own expiry"] = Kind(often() / 2, 0, lambda: own.expire)
-            found["own reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=False))
-            found["own committed reader"] = Kind(often() / 2, 0, lambda: own.reads(committed=True))
-            found["consumer"] = Kind(often() / 2, 0, lambda: consumers.reads(committed=False))
-            found["committed consumer"] = Kind(often() / 2, 0, lambda: consumers.reads(committed=True))
-            found["pinned reader of own"] = Kind(often() / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
+            found["own offload"] = Kind(often("own"), 0, lambda: own.offload)
+            found["own retention"] = Kind(often("own"), 0, lambda: own.retain)
+            found["own expiry"] = Kind(often("own") / 2, 10 * MINUTE_MS, lambda: own.expire)
+            found["own reader"] = Kind(often("own") / 2, 0, lambda: own.reads(committed=False))
+            found["own committed reader"] = Kind(often("own") / 2, 0, lambda: own.reads(committed=True))
+            found["consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=False))
+            found["committed consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=True))
+            found["pinned reader of own"] = Kind(often("own") / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
+        if not any(kind.weight for kind in found.values()):
+            found["offload A"] = replace(found["offload A"], weight=1.0)
         return found
 
     def run(self, events: Iterable[Event] | None = None) -> None:
@@ -126,6 +134,11 @@ class World:
             name = f"{event.what} #{event.number}"
             schedule.actors[event.number] = Actor(schedule, name, kinds[event.what].make(), event.ms, event.number)
 
+    def backlog(self) -> int:
+        """How many offsets of the brokers' log are not archived."""
+        newest = self.judge.newest(PATH)
+        return self.cluster.high_watermark - (newest.manifest.end_offset if newest is not None else 0)
+
     # The end
 
     def _end(self) -> None:
@@ -149,7 +162,8 @@ class World:
             if self.own is not None:
                 self._quietly(own.expire, "expiry of the own log")
                 self._quietly(own.retain, "local retention")
-            self.schedule.now += GRACE_MS + DELAY_MS + 10 * HOUR_MS
+            waits = self.profile.waits
+            self.schedule.now += waits.grace_ms + waits.delay_ms + waits.pin_ms
             self._quietly(self.tasks.sweep, "sweep")
             if before == {*self.store.objects}:
                 break
@@ -166,6 +180,10 @@ class World:
         rotten = next((broker for broker in brokers if self.rot.rots(broker, archived_to)), None)
         for broker in sorted(brokers, key=lambda one: one is not rotten):
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
+        before = {*self.store.objects}
+        self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
+        if before != {*self.store.objects}:
+            raise self.schedule.violated(f"an offload again writes {min({*self.store.objects} ^ before)}")
 
     def _quietly(self, act: Act, what: str, may_fail: str | None = None) -> None:
         """One task alone, without faults: it has no reason to fail, or this one."""

@@ -3,10 +3,12 @@
 import pyarrow as pa
 from written_rows import SPARKS
 
+from local_log.errors import LogError
 from local_log.formats.record import Codec
 from remote import archive
 from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import WrittenTopic, written_topic
+from remote.keys import own_write_id
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from remote.segment_bytes import StoredBytes
@@ -24,6 +26,8 @@ PARTITIONS, TASKS, ROWS = 2, 2, 3
 SHAPE = Shape(Codec.none, None, batch_bytes=150, segment_bytes=500)
 WRITES = ("first", "second", "third")
 """Ids that a user has chosen: each may be written again by any number of drivers, and is there once."""
+ONCE_MAX = 3
+"""Writes without such an id: readers read all of the topic, again and again."""
 
 Seen = dict[int, list[str]]
 
@@ -34,18 +38,27 @@ def rows_of(write_id: str, task: int, partition: int) -> list[str]:
 
 
 class Writes:
-    """Writes by their ids: those that were tried, and those that were acknowledged."""
+    """Writes by their ids: those that were tried, those that were acknowledged; `shown` are the rows that readers have seen."""
 
     def __init__(self, tasks: Tasks) -> None:
         self.tasks = tasks
         self.tried: set[str] = set()
         self.acknowledged: set[str] = set()
+        self.once = 0
+        self.shown: Seen = {}
+
+    def write_once(self, actor: Actor) -> None:
+        """A driver whose user has given no id: it is not written again."""
+        if self.once < ONCE_MAX:
+            self.once += 1
+            self.write(own_write_id(actor.new_id()))(actor)
 
     def write(self, write_id: str) -> Act:
         """A driver that writes under this id, with its tasks."""
 
         def act(actor: Actor) -> None:
-            self.tried.add(write_id)
+            if write_id in WRITES:
+                self.tried.add(write_id)
             store = self.tasks.store(actor)
             is_there = bool(archive.newest_partitions(store, TOPIC))
             topic = written_topic(store, TOPIC, None if is_there else PARTITIONS)
@@ -72,11 +85,15 @@ class Writes:
 
     def to_repeat(self) -> list[str]:
         """Those that nobody was told of, and one of the others, which changes nothing."""
-        return [*sorted(self.tried - self.acknowledged), *sorted(self.acknowledged)[:1]]
+        return [*sorted(self.tried - self.acknowledged), *sorted(self.acknowledged & self.tried)[:1]]
 
     def look(self, actor: Actor) -> None:
         """A reader of this moment."""
-        self.check(self.seen())
+        try:
+            seen = self.seen()
+        except LogError as e:
+            raise self.tasks.schedule.violated(f"{TOPIC} cannot be read: {e!r}") from e
+        self.check(seen)
 
     def seen(self) -> Seen:
         """The rows of each partition, as anybody reads them now."""
@@ -91,10 +108,17 @@ class Writes:
         return found
 
     def check(self, seen: Seen) -> None:
-        """A write is in all partitions or in none, once, whole and in the order of its tasks."""
+        """A write is in all partitions or in none, once, whole and in the order of its tasks; what was seen or said stays."""
+        violated = self.tasks.schedule.violated
+        for partition, rows in self.shown.items():
+            if seen.get(partition, [])[: len(rows)] != rows:
+                raise violated(f"partition {partition} of {TOPIC} had the rows {rows}, and now {seen.get(partition)}")
+        self.shown = seen
+        there = {row.partition("/")[0] for rows in seen.values() for row in rows}
+        if not self.acknowledged <= there:
+            raise violated(f"writes {sorted(self.acknowledged - there)} are missing")
         if len(seen) < PARTITIONS:
             return
-        violated = self.tasks.schedule.violated
         writes = [{row.partition("/")[0] for row in rows} for rows in seen.values()]
         if any(of != writes[0] for of in writes):
             raise violated(f"a write is in one partition and not in another: {writes}")

@@ -7,7 +7,9 @@ from typing import Any
 from local_log.errors import AlreadyExists, Unknown
 from remote.manifest import pins
 from remote.manifest import store as manifests
+from remote.manifest.model import Manifest
 from remote.manifest.pins import Pin
+from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.read import log as archived_log
 from remote.segment import upload as uploads
@@ -16,7 +18,7 @@ from remote.transforms.rotation import RotationStep
 from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
 from tiering.offload import copy, due
-from tiering.retention import expire
+from tiering.retention import accounting, expire, plan
 
 
 @mutant
@@ -26,30 +28,18 @@ def expire_without_pins() -> None:
 
 @mutant
 def expire_without_a_delay() -> None:
-    plan = expire.plan
-    expire.plan = lambda manifest, store, policy, now_ms, **options: plan(
+    planned = expire.plan
+    expire.plan = lambda manifest, store, policy, now_ms, **options: planned(
         manifest, store, replace(policy, delete_delay_ms=0), now_ms, **options
     )
 
 
 @mutant
 def expire_what_is_young() -> None:
-    plan = expire.plan
-    expire.plan = lambda manifest, store, policy, now_ms, **options: plan(
+    planned = expire.plan
+    expire.plan = lambda manifest, store, policy, now_ms, **options: planned(
         manifest, store, replace(policy, retention_ms=(policy.retention_ms or 0) // 2), now_ms, **options
     )
-
-
-@mutant
-def take_an_unknown_put_for_failed() -> None:
-    def put(self: ManifestWriter, manifest: Any, body: bytes) -> bool:
-        try:
-            self.store.put_if_absent(self.path.manifest(manifest.version), body)
-        except (AlreadyExists, Unknown):
-            return False
-        return True
-
-    ManifestWriter._put = put  # type: ignore[method-assign]
 
 
 @mutant
@@ -93,8 +83,13 @@ def archive_to_the_log_end() -> None:
 
 
 @mutant
-def forget_epochs_below_the_log_start() -> None:
+def give_up_what_lies_below_the_first_known_epoch() -> None:
+    def is_older(entry: SegmentEntry, manifest: Manifest) -> bool:
+        known, own = manifest.leader_epochs, entry.leader_epochs
+        return bool(known and own) and own[-1].epoch < known[0].epoch
+
     copy.epochs_with_batches = lambda entries, batches: entries
+    accounting.is_unreferenced = plan.is_unreferenced = is_older
 
 
 @mutant
@@ -115,7 +110,7 @@ def delete_below_an_older_version() -> None:
 
 
 @mutant
-def give_up_by_the_time_before_a_pause() -> None:
+def expire_by_the_clock_of_the_machine() -> None:
     def at_once(run: StoreRun) -> At:
         if run._agreed is None:
             run._agreed = At(run.clock.now_ms(), run.clock)

@@ -21,8 +21,8 @@ def see_writes_that_are_pending() -> None:
 
 
 @mutant
-def take_up_a_write_without_its_outcome() -> None:
-    topic.as_decided = lambda store, manifest: manifest
+def take_up_a_write_that_was_given_up() -> None:
+    manifests.ended = lambda store, clock, manifest, by: writes.resolved(manifest, manifest.committed_at_ms)
 
 
 @mutant

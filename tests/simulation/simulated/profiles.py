@@ -1,0 +1,82 @@
+"""What the schedule of a seed is like: much of some things and nothing of others, so that what is rare otherwise comes about.
+
+A fault that takes three tasks in one order is drowned where ten kinds of tasks run at once, and most of what can go wrong, does
+(swarm testing: Groce et al., ISSTA 2012). So each seed draws which groups of tasks take part, how many of them run at a time,
+what fails and how often, how long the waits of the archive are beside the pauses of processes, and how far clocks are off.
+"""
+
+from dataclasses import dataclass
+from random import Random  # noqa: TID251  # seeded
+
+from simulated.schedule import HOUR_MS, MINUTE_MS
+
+GROUPS = ("offload", "copies", "local retention", "expire", "sweep", "rotate", "readers", "writes", "own")
+SOURCES = ("offload", "copies", "writes", "own")
+"""Without one of them there is nothing in the archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long objects wait that are given up, and those that nobody names, how old records become, how long readers pin."""
+
+    delay_ms: int
+    grace_ms: int
+    retention_ms: int
+    pin_ms: int
+
+    @property
+    def pauses_ms(self) -> tuple[int, ...]:
+        """For how long processes stop in the middle of a call."""
+        return (MINUTE_MS, self.delay_ms, 2 * self.grace_ms, 5 * self.grace_ms)
+
+    @property
+    def jumps_ms(self) -> tuple[int, ...]:
+        """How much later than usual a call may come."""
+        return (5 * MINUTE_MS, self.delay_ms // 2, self.grace_ms, 2 * self.grace_ms)
+
+
+LONG = Waits(4 * HOUR_MS, 6 * HOUR_MS, 8 * HOUR_MS, 12 * HOUR_MS)
+SHORT = Waits(40 * MINUTE_MS, HOUR_MS, 90 * MINUTE_MS, 2 * HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Shares are of calls. `awake_max` is how many actors run at a time besides those that sleep.
+
+    `clocks` is by how much further than usual the clocks of some machines may be off.
+    """
+
+    groups: frozenset[str]
+    waits: Waits
+    clocks: int
+    calls: int
+    awake_max: int
+    cluster: float
+    jumps: float
+    faults: float
+    pauses: float
+    outages: float
+    credentials: float
+
+
+def profile_of(seed: int) -> Profile:
+    """The one of a seed."""
+    random = Random(f"profile {seed}")
+    choice = random.choice
+    share = choice([0.3, 0.5, 0.8])
+    groups = {group for group in GROUPS if random.random() < share}
+    if groups.isdisjoint(SOURCES):
+        groups.add(choice(SOURCES))
+    return Profile(
+        frozenset(groups),
+        waits=choice([LONG, SHORT, SHORT]),
+        clocks=choice([1, 1, 12]),
+        calls=choice([300, 500, 1_000]),
+        awake_max=choice([1, 2, 3, 6]),
+        cluster=choice([0.1, 0.2, 0.4]),
+        jumps=choice([0.002, 0.01, 0.03, 0.1]),
+        faults=choice([0.0, 0.005, 0.02, 0.06]),
+        pauses=choice([0.0, 0.02, 0.06]),
+        outages=choice([0.0, 0.0, 0.005]),
+        credentials=choice([0.0, 0.0, 0.001]),
+    )
