@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import os
 from copy import copy
 from inspect import cleandoc
 from typing import Any, Final
@@ -43,15 +44,22 @@ _VERBS = {
 _COLLECTIONS: Final = (20_000, 10, 10)
 """When Python looks for garbage that refers to itself. By its defaults that takes a tenth of the CPU time of a start."""
 
+_NO_THREADS_OF_BLAS: Final = "OPENBLAS_NUM_THREADS", "1"
+"""For numpy, whose linear algebra no command uses: it starts a thread for each core, which looks for work for 50 ms of CPU."""
+
 _OLD_NAMES = {"retain": "expire"}
 """Former names, which scripts still use: no help, page or completion shows them."""
 
 
 class _Verbs(click.Group):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The program: unlike `main`, nobody else has loaded something in this process yet."""
+        """The program: unlike `main`, nobody else has loaded something in this process, nor goes on in it."""
         gc.set_threshold(*_COLLECTIONS)
-        return super().__call__(*args, **kwargs)
+        os.environ.setdefault(*_NO_THREADS_OF_BLAS)
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            gc.freeze()  # at its end Python looks for garbage several times more: 40 ms for what is about to go anyway
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_VERBS)

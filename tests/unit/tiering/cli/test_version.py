@@ -1,6 +1,7 @@
 """`tiering` without a command: it answers before anything heavy is imported."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,15 @@ def test_a_command_that_looks_imports_what_it_uses(
     imported = set(ran.stdout.splitlines()[-1].split())
     assert "remote.store.open" in imported
     assert imported & (NEVER | unused) == set()
+
+
+def test_a_command_has_numpy_start_no_threads() -> None:
+    run = "import os, sys; from tiering.cli import main"
+    run += "\ntry: main(['--version'])\nexcept SystemExit: pass\nfound = [len(os.listdir('/proc/self/task'))]"
+    run += "\nimport numpy\nprint(*found, len(os.listdir('/proc/self/task')))"
+    unset = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    ran = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, env=unset)
+    assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["1 1"]), ran.stderr
 
 
 def test_version_is_the_name_and_the_number() -> None:
