@@ -1,7 +1,7 @@
 """What every command prints: rows on standard output in three forms, messages for people on standard error."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tiering.command.status_line import STATUS_LINE
@@ -16,12 +16,13 @@ _ABOUT_MAX = 40
 
 
 def emit(
-    rows: Iterable[Row | None], output: str, *, as_text: Callable[[Row], Row] = lambda row: row, cut: Collection[str] = ()
+    rows: Iterable[Row | None], output: str, *, as_text: Callable[[Row], Row] = lambda row: row, cut: Mapping[str, int] = {}
 ) -> None:
     """Prints rows: as one JSON array, a JSON object a line, or tables of what `as_text` makes of each row.
 
-    A table is as wide as the terminal; texts of the columns `cut` are cut, all others continued on the next line. None among
-    the rows says that the next one may take its time: those before it are printed. Where `rows` raises, too.
+    A table is as wide as the terminal; texts of the columns `cut` are cut, to no less than the width given there, and all others
+    continued on the next line. None among the rows says that the next one may take its time: those before it are printed. Where
+    `rows` raises, too.
     """
     if output == "json":
         read: list[Row] = []

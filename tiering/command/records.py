@@ -16,8 +16,8 @@ from tiering.command.output import Row
 from tiering.command.terminal import printable
 
 ENCODINGS: Final = ("text", "base64")
-CUT: Final = ("key", "value", "headers")
-"""The columns of a table that are cut where they are long."""
+CUT: Final = {"key": 8, "value": 20, "headers": 8}
+"""The columns of a table that are cut where they are long, and to how much at least: values are what people look for."""
 
 _SHOWN_MAX: Final = 4096
 """Characters of a text that a table looks at; no terminal is as wide."""

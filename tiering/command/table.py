@@ -1,11 +1,12 @@
 """Tables of rows: plain where a program reads them, and on a terminal as wide as it is.
 
 On a terminal that is too narrow, names break behind an underscore and texts are continued below themselves, or cut where the
-caller says so. Where that is not enough, the columns are shown in several tables below each other, and what says which row it is
-is repeated in each; rows of which a table further down says nothing are left out there.
+caller says so; a column that may be cut and is empty is left out. Where that is not enough, the columns are shown in several
+tables below each other, and what says which row it is is repeated in each; rows of which a table further down says nothing are
+left out there.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -17,10 +18,10 @@ _LOST: Final = "lost"
 """The action of a row about offsets that are lost, or the kind of an anomaly."""
 _GAP: Final = "  "
 _CUT_MAX: Final = 60
-_CUT_MIN: Final = 8
+_BESIDE_MIN: Final = 8
 _WORD_MAX: Final = 30
 """Longer words may be broken."""
-_WHICH_ROW: Final = ("topic", "partition")
+_WHICH_ROW: Final = ("topic", "partition", "offset")
 _ELLIPSIS: Final = "…"
 
 
@@ -28,11 +29,12 @@ class Table:
     """The lines of a table, from rows that come in blocks: the head again only where its columns have become wider.
 
     Each line is `width` wide at most; without a width as wide as the longest cells. Texts of the columns `cut` are cut to what
-    there is room for, to 60 columns without a width. Lines of what is lost are shown as by `alarm`.
+    there is room for, but not below the width that is given for each; to 60 columns without a width. Lines of what is lost are
+    shown as by `alarm`.
     """
 
     def __init__(
-        self, width: int | None = None, cut: Collection[str] = (), alarm: Callable[[str], str] = lambda line: line
+        self, width: int | None = None, cut: Mapping[str, int] = {}, alarm: Callable[[str], str] = lambda line: line
     ) -> None:
         self._width, self._cut, self._alarm = width, cut, alarm
         self._widest: dict[str, int] = {}
@@ -40,7 +42,7 @@ class Table:
 
     def lines(self, rows: Sequence[Row]) -> Iterator[str]:
         """The lines of a block, one row at least, whose names are those of the rows before."""
-        columns = [self._column(name, rows) for name in rows[0]]
+        columns = [self._column(name, rows) for name in rows[0] if not self._is_left_out(name, rows)]
         bands = list(_bands(columns, self._width))
         for number, band in enumerate(bands):
             others = [c for c in band if number == 0 or c not in bands[0]]
@@ -58,9 +60,14 @@ class Table:
                 is_loss = _LOST in (rows[at].get("action"), rows[at].get("kind")) or rows[at].get("lost_offsets")
                 yield from map(self._alarm, lines) if is_loss else lines
 
+    def _is_left_out(self, name: str, rows: Sequence[Row]) -> bool:
+        """Whether others can have the room of a column; one that was shown stays, for else heads come and go."""
+        is_empty = self._width is not None and name in self._cut and all(row.get(name) in (None, "") for row in rows)
+        return is_empty and name not in self._widest
+
     def _column(self, name: str, rows: Sequence[Row]) -> "_Column":
         values = [row.get(name) for row in rows]
-        column = _Column(name, values, self._widest.get(name, 0), has_room=self._width is not None, is_cut=name in self._cut)
+        column = _Column(name, values, self._widest.get(name, 0), self._cut.get(name), has_room=self._width is not None)
         self._widest[name] = column.width
         return column
 
@@ -68,11 +75,11 @@ class Table:
 class _Column:
     """A column: its cells as text, and how wide they are shown."""
 
-    def __init__(self, name: str, values: Sequence[Any], widest: int, *, has_room: bool, is_cut: bool) -> None:
-        self.name, self.is_cut = name, is_cut
+    def __init__(self, name: str, values: Sequence[Any], widest: int, cut_to_least: int | None, *, has_room: bool) -> None:
+        self.name, self.is_cut, self._cut_to_least = name, cut_to_least is not None, cut_to_least
         self.is_numeric = all(isinstance(value, int | None) for value in values)
         self.cells = ["" if value is None else printable(str(value)) for value in values]
-        if is_cut and not has_room:
+        if self.is_cut and not has_room:
             self.cells = [cut_to(cell, _CUT_MAX) for cell in self.cells]
         longest = max(map(width_of, self.cells))
         self.width = max(len(name), longest, widest)
@@ -81,8 +88,8 @@ class _Column:
     def _narrowest(self, longest: int) -> int:
         if self.is_numeric:
             return longest
-        if self.is_cut:
-            return min(longest, _CUT_MIN)
+        if self._cut_to_least is not None:
+            return min(longest, self._cut_to_least)
         words = (width_of(word) for cell in self.cells for word in cell.split(" "))
         return min(max(words), _WORD_MAX)
 
@@ -162,7 +169,7 @@ def cut_to(text: str, width: int) -> str:
 
 def beside(label: str, text: str, width: int | None) -> list[str]:
     """A text next to a label, on lines of a width, the later ones below its start; on one line without a width."""
-    lines = [text] if width is None else _folded(text, max(width - len(label), _CUT_MIN))
+    lines = [text] if width is None else _folded(text, max(width - len(label), _BESIDE_MIN))
     return [f"{label if at == 0 else ' ' * len(label)}{line}" for at, line in enumerate(lines)]
 
 

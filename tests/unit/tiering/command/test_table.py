@@ -3,12 +3,14 @@
 import os
 import pty
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tiering.command.records import CUT
 from tiering.command.table import Table, beside
 from tiering.command.terminal import alarming, width_of
 
@@ -18,7 +20,7 @@ ROWS = [
 ]
 
 
-def lines(rows: list[dict[str, Any]], width: int | None = None, cut: tuple[str, ...] = ()) -> list[str]:
+def lines(rows: list[dict[str, Any]], width: int | None = None, cut: Mapping[str, int] = {}) -> list[str]:
     return list(Table(width, cut).lines(rows))
 
 
@@ -59,9 +61,35 @@ def test_a_row_is_not_repeated_where_there_is_nothing_more_to_say_of_it() -> Non
 
 def test_texts_that_may_be_cut_are_cut_first() -> None:
     rows = [{"offset": 1, "value": "v" * 500, "reason": "a few words"}]
-    (_, line) = lines(rows, 40, ("value",))
+    (_, line) = lines(rows, 40, {"value": 8})
     assert line == "     1  " + "v" * 18 + "…  a few words"
-    assert len(lines(rows, None, ("value",))[1].split()[1]) == 60
+    assert len(lines(rows, None, {"value": 8})[1].split()[1]) == 60
+
+
+RECORD = {"partition": 3, "offset": 104711, "timestamp": "2026-11-20T10:00:00.123Z", "key": "customer-17", "value": "v" * 500}
+
+
+def test_values_have_room_on_a_terminal_of_80_columns() -> None:
+    head, line = lines([{**RECORD, "headers": ""}], 80, CUT)
+    assert head.split() == ["partition", "offset", "timestamp", "key", "value"], "no headers where no record has any"
+    assert line.split()[2:] == [RECORD["timestamp"], RECORD["key"], "v" * 21 + "…"]
+    assert len(line) == 80
+    below = lines([{**RECORD, "headers": "source=web, trace=4711"}], 80, CUT)
+    assert below[1].endswith("v…")
+    assert len(below[1]) == 80
+    assert [line.split() for line in below[2:]] == [
+        [],
+        ["partition", "offset", "headers"],
+        ["3", "104711", "source=web,", "trace=4711"],
+    ]
+    assert len(lines([{**RECORD, "headers": "source=web, trace=4711"}], 120, CUT)) == 2
+    assert lines([{**RECORD, "headers": ""}], None, CUT)[0].split()[-1] == "headers", "programs find the columns that they know"
+
+
+def test_a_column_that_was_shown_stays_where_it_is_empty_later() -> None:
+    table = Table(80, CUT)
+    shown = [list(table.lines([{"offset": n, "headers": headers}])) for n, headers in enumerate(["", "a=b", ""])]
+    assert [len(block) for block in shown] == [2, 2, 1]
 
 
 def test_a_head_is_repeated_only_where_columns_become_wider() -> None:
