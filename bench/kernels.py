@@ -14,7 +14,7 @@ from local_log.formats.filenames import LOG
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch.batch_v2 import scan
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from remote.store.api import ObjectStore
 from remote.store.open import open_store
 

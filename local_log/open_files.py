@@ -3,8 +3,12 @@
 import mmap
 import os
 import threading
+from typing import Final
 
 from local_log.file_range import FileState
+
+_SMALL_BYTES_MAX: Final = 256 << 10
+"""Up to here Python keeps the pages, too."""
 
 _tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch looks at states
 
@@ -87,8 +91,10 @@ def read(descriptor: int, start: int, end: int | None) -> bytes:
 
 
 def read_large(descriptor: int, start: int, end: int) -> memoryview:
-    """As `read`, into memory of Arrow's pool, which keeps its pages; Python returns them to the system."""
-    import pyarrow as pa  # a start that reads small files alone does not wait for it
+    """As `read`, into memory of Arrow's pool, which keeps its pages; of larger bytes Python returns them to the system."""
+    if end - start <= _SMALL_BYTES_MAX:
+        return memoryview(read(descriptor, start, end))
+    import pyarrow as pa  # a start that looks at headers alone does not wait for it
 
     data = memoryview(pa.allocate_buffer(max(0, end - start))).cast("B")
     done = 0

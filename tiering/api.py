@@ -28,7 +28,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from local_log.errors import Invalid, LogError, NotFound
-from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
+from local_log.formats.record_batch.columns import HEADERS_TYPE
+from local_log.formats.record_batch.projection import Projection
 from local_log.quantities import TIMES, parse_size, parse_time
 from remote.archive import find_topic
 from remote.manifest.gaps import Gap

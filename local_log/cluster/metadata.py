@@ -19,7 +19,7 @@ from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, read_control_type
 from local_log.formats.filenames import CLUSTER_METADATA_TOPIC, TopicPartition, parse_metadata_snapshot
 from local_log.formats.metadata_records import read_metadata_record
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from local_log.log_reader import open_log
 
 _PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)

@@ -4,15 +4,17 @@ One scan gives either batches of magic 2 or older ones, never both, so that a de
 """
 
 from collections.abc import Iterator
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from local_log.formats.header_layout import MAGIC_AT, MESSAGE_BYTES_MIN
-from local_log.formats.messages.message_set import decode_messages, scan_messages
+from local_log.formats.messages.message_set import scan_messages
 from local_log.formats.primitives import Buffer
-from local_log.formats.record_batch import batch_v2, columns
+from local_log.formats.record_batch import batch_v2
 from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, NO_BATCHES, Batches
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BATCH_BYTES_MIN = MESSAGE_BYTES_MIN
 
@@ -29,6 +31,11 @@ def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tup
     return of_its_kind(buffer, pos, batches_max=batches_max)
 
 
-def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> "Iterator[tuple[Batches, pa.RecordBatch]]":
     """The records of `batches`, which must come from one scan: see `columns.decode`."""
-    return (decode_messages if batches.are_messages else columns.decode)(buffer, batches, want)
+    # Whoever looks at headers alone, as most commands do, does not wait for Arrow.
+    if batches.are_messages:
+        from local_log.formats.messages.message_columns import decode_messages as decoded
+    else:
+        from local_log.formats.record_batch.columns import decode as decoded
+    return decoded(buffer, batches, want)

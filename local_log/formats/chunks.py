@@ -2,19 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from local_log.errors import Corrupt, placed
 from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
 from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
-from local_log.formats.record_batch.columns import EVERYTHING, GROUP_BYTES, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CHUNK_BYTES = 8 << 20
 FIRST_CHUNK_BYTES = 256 << 10
 """Enough for most reads of one old record, and little loss for reads of many: the size grows up to CHUNK_BYTES."""
+
+GROUP_BYTES = 8 << 20
+"""Bytes to decode into one Arrow record batch: enough to amortize its cost, little enough to hold several."""
 
 BATCH_BYTES_MAX = INT32_MAX
 
@@ -33,7 +38,7 @@ class Chunk:
         """The position in the file after the last batch."""
         return self.position + self.batches.next_position
 
-    def records(self, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
+    def records(self, want: Projection = EVERYTHING) -> "Iterator[tuple[Batches, pa.RecordBatch]]":
         """The records of all batches with their batches, a few MB at a time (see `columns.decode`).
 
         Every batch's CRC is checked first. Raises Corrupt with the file and the position.

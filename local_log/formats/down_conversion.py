@@ -17,7 +17,7 @@ from local_log.formats.messages.writer import NewMessages, write_messages
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec, TimestampType
 from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 READ_BYTES_MAX = 128 << 10
 """Stored bytes to convert at once; a batch alone may be larger."""

@@ -11,13 +11,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from local_log.formats.chunks import Chunk
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -94,5 +96,5 @@ def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
     return TimestampOffset(offset, timestamp, epoch)
 
 
-def _times(one_batch: Chunk) -> pa.RecordBatch:
+def _times(one_batch: Chunk) -> "pa.RecordBatch":
     return next(records for _, records in one_batch.records(_TIMES_ONLY))

@@ -7,7 +7,7 @@ from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
 from local_log.formats.control import ControlType, read_control_type
 from local_log.formats.indexes.transaction import AbortedTxn
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 _KEYS_ONLY = Projection(value=False, headers=False)
 

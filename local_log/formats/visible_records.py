@@ -1,13 +1,16 @@
 """The records that an application sees in a range of offsets: no control records, and optionally no aborted transactions."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def visible(chunk: Chunk, start_offset: int, end_offset: int, aborted: Iterable[AbortedTxn] = ()) -> Chunk:
@@ -33,7 +36,7 @@ def record_batches(
     end_offset: int,
     aborted: Iterable[AbortedTxn] = (),
     want: Projection = EVERYTHING,
-) -> Iterator[pa.RecordBatch]:
+) -> "Iterator[pa.RecordBatch]":
     """The records of `[start_offset, end_offset)` as Arrow (see `columns.decode`), a few MB at a time, none empty.
 
     Every batch's CRC is checked first. Raises Corrupt with the chunk's file and the position.

@@ -6,7 +6,6 @@ from heapq import merge
 
 from local_log.errors import Missing, NotFound
 from remote.keys import PartitionPath
-from remote.manifest import pages
 from remote.manifest.model import Deleting, Item, Manifest, PageRef
 from remote.manifest.segment_entry import SegmentEntry
 from remote.store.api import ObjectReader
@@ -34,6 +33,8 @@ class Pages:
         return items
 
     def _fetched(self, ref: PageRef) -> tuple[Item, ...]:
+        from remote.manifest import pages  # most manifests have no page: a start that reads them does not wait for Arrow
+
         key = self.path.page(ref.name)
         try:
             return pages.decode(self.store.get(key), ref, key)

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from remote.manifest import invariants, pages
+from remote.manifest import invariants
 from remote.manifest.model import Item, Limits, Manifest, PageRef, item_id
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.transitions import waiting
@@ -82,6 +82,8 @@ class _Draft:
         return self.made[ref.name].items if ref.name in self.made else self.read(ref)
 
     def page(self, level: int, items: Sequence[Item]) -> PageRef:
+        from remote.manifest import pages  # as in `entries`: most manifests have no page
+
         body = pages.encode(level, items)
         ref = pages.ref_of(level, items, body, self.new_id(), hashed=self.hashed)
         self.made[ref.name] = NewPage(ref, body, tuple(items))

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from local_log.batch_file import BatchFile
 from local_log.errors import Corrupt
@@ -19,7 +19,7 @@ from local_log.formats.chunks import FIRST_CHUNK_BYTES, Chunk, join_chunks
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import TimestampOffset, first_at_or_after, latest_timestamp
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
@@ -32,6 +32,9 @@ from remote.read.segment_files import SegmentFile, SegmentFiles
 from remote.read.window_cache import CachedSegment
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BEFORE_BYTES = 16 << 10
 """Bytes that may precede the wanted batch after an index look-up; the index has an entry every 4 KB or so."""
@@ -126,7 +129,7 @@ class ArchivedLog:
 
     def records(
         self, start_offset: int, end_offset: int, *, committed: bool = False, want: Projection = EVERYTHING
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> "Iterator[pa.RecordBatch]":
         """The records of `[start_offset, end_offset)` for an application, as Arrow (see `columns.decode`).
 
         `committed` leaves out records of aborted transactions. Raises like `chunks`.

@@ -16,7 +16,7 @@ from local_log.formats.compression import Inflater
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.time import ENTRY, TimeIndex
 from local_log.formats.record import Codec, TimestampType
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 STEP_BYTES: Final = 256 << 10
 """How far apart entries are at least: 50 KB of them for 1 GB of log."""

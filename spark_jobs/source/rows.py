@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
-from local_log.formats.record_batch.columns import Projection, per_record
+from local_log.formats.record_batch.columns import per_record
+from local_log.formats.record_batch.projection import Projection
 from local_log.formats.visible_records import record_batches, visible
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog

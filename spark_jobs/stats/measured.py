@@ -12,7 +12,7 @@ from local_log.formats.compression import inflate
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.messages.magic_0_1 import held_set, read_message
 from local_log.formats.record import NO_PRODUCER, Codec
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from local_log.formats.visible_records import record_batches
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog

@@ -14,7 +14,7 @@ import zstandard
 from local_log.formats.batches import decode
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import Batches
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
 
 GZIP, SNAPPY, LZ4, ZSTD = Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd
 APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40

@@ -5,7 +5,7 @@ from known_difference import KnownDifference, fails_inside
 from odd_logs import TRIMMED_AT
 
 from local_log.formats.batches import decode, scan
-from local_log.formats.record_batch.columns import EVERYTHING
+from local_log.formats.record_batch.projection import EVERYTHING
 from tiering.endpoint.protocol.api_keys import FETCH, LIST_OFFSETS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -8,7 +8,7 @@ from hand_made import GZIP, LZ4, SNAPPY, decoded, message
 
 from local_log.errors import Corrupt
 from local_log.formats.messages.message_set import scan_messages
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 CODECS = [GZIP, SNAPPY, LZ4]
 

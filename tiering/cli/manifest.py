@@ -193,12 +193,12 @@ def export(**given: Any) -> None:
       tiering manifest export --archive s3://bucket/kafka --topic orders --to orders.parquet
     """
     from remote.manifest.entries import Entries
-    from tiering.manifests import rows as tools
+    from tiering.manifests.export import export as write
 
     options = ExportOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address)
     manifests = [_or_raise(found) for found in _versions(store, options, options.version)]
-    written = tools.export((Entries.of(store, m) for m in manifests), writable_disk(), options.target)
+    written = write((Entries.of(store, m) for m in manifests), writable_disk(), options.target)
     say(f"{options.target}: {written} segments")
 
 

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Final
 
 from local_log.errors import NotFound, Unavailable
 from remote.clock import Clock
@@ -14,11 +11,14 @@ from tiering.command.start_option import End, Start
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.wiring import Tiers
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _LOOK_S: Final = 1.0
 _LOOK_ARCHIVE_S: Final = 10.0
 """How often logs are looked at for new records: an archive is asked for each partition each time."""
 
-Found = tuple[int, pa.RecordBatch]
+Found = tuple[int, "pa.RecordBatch"]
 """A partition, and some of its records."""
 
 
@@ -108,11 +108,16 @@ class TopicRecords:
         return self.start if self.start >= 0 else max(end + self.start, log.log_start_offset)
 
     def _between(self, number: int, log: TieredLog, first: int, end: int) -> Iterator[Found]:
-        for records in self._with_key(log.read(first, end, self.isolation)):
+        batches = log.read(first, end, self.isolation)
+        for records in batches if self.key is None else _with_key(batches, self.key):
             yield number, records
 
-    def _with_key(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            records = batch if self.key is None else batch.filter(pc.equal(batch.column("key"), pa.scalar(self.key, pa.binary())))
-            if records.num_rows:
-                yield records
+
+def _with_key(batches: "Iterable[pa.RecordBatch]", key: bytes) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+    import pyarrow.compute as pc  # who wants all records does not wait for it
+
+    for batch in batches:
+        records = batch.filter(pc.equal(batch.column("key"), pa.scalar(key, pa.binary())))
+        if records.num_rows:
+            yield records

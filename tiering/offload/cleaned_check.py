@@ -22,7 +22,7 @@ from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import CLEANER_OFFSET_CHECKPOINT, LOG, OFFSET_INDEX, TIME_INDEX
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.record import NO_TIMESTAMP
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.manifest.entries import Entries

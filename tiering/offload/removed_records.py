@@ -19,7 +19,7 @@ from local_log.errors import Corrupt, LogError, NotFound
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.kernels.constants import ENTRY_WORDS
 from local_log.formats.offset_map import OffsetMap
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from local_log.formats.transactions import Transactions
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LogReader

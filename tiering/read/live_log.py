@@ -11,9 +11,7 @@ an offset has left the local log only after a manifest that has it was committed
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from local_log.engine import offsets as engine
 from local_log.engine.fetched_range import FetchedRange
@@ -27,7 +25,7 @@ from local_log.formats.filenames import TopicPartition
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.list_offsets import EARLIEST_PENDING_UPLOAD, LATEST_TIERED, MAX_TIMESTAMP, TimestampOffset
 from local_log.formats.primitives import Buffer
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
 from remote.keys import PartitionPath
 from remote.manifest.losses import reason_with
@@ -39,6 +37,9 @@ from remote.store.api import ObjectStore
 from tiering.read.archive_reads import ArchiveReads, SequentialRead
 from tiering.read.engine_log import EngineLog
 from tiering.read.tiered_log import NOT_ARCHIVED, Isolation, TieredLog, bytes_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _READ_BYTES: Final = 1 << 20
 
@@ -127,7 +128,7 @@ class LiveLog:
         end_offset: int | None = None,
         isolation: Isolation = Isolation.read_uncommitted,
         want: Projection = EVERYTHING,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> "Iterator[pa.RecordBatch]":
         """The visible records of `[start_offset, end_offset)` over both tiers, as Arrow (see `columns.decode`).
 
         Without an end up to the end offset at this moment. Raises as `fetch`.

@@ -8,10 +8,9 @@ log start offset        local log start offset              archive's end       
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from local_log.batch_file import BatchFile
 from local_log.errors import Invalid, OffsetOutOfRange
@@ -27,7 +26,7 @@ from local_log.formats.list_offsets import (
     MAX_TIMESTAMP,
     TimestampOffset,
 )
-from local_log.formats.record_batch.columns import EVERYTHING, Projection
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
 from local_log.formats.visible_records import record_batches
 from local_log.log_reader import LogReader
 from remote.manifest.losses import reason_with
@@ -35,6 +34,9 @@ from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange
 from tiering.read.fetched import Fetched, OwnRange, joined
 from tiering.read.readable_log import ReadableLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Isolation(StrEnum):
@@ -105,7 +107,7 @@ class TieredLog:
         end_offset: int | None = None,
         isolation: Isolation = Isolation.read_uncommitted,
         want: Projection = EVERYTHING,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> "Iterator[pa.RecordBatch]":
         """The visible records of `[start_offset, end_offset)` over both tiers, as Arrow (see `columns.decode`).
 
         Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange on reaching offsets that neither tier has.

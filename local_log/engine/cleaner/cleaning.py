@@ -25,7 +25,7 @@ from local_log.errors import Corrupt, LogError
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import SEGMENT_SUFFIXES
 from local_log.formats.offset_map import OffsetMap
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 _KEYS = Projection(value=False, headers=False)
 _IO_BYTES = 1 << 20

@@ -1,19 +1,17 @@
-"""Scans messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32), as batches, and decodes them to Arrow.
+"""Scans messages of magic 0 and 1, which Kafka wrote before 0.11 (KIP-31, KIP-32), as batches.
 
-`header_layout` has the table of their fields. With a codec the value is a compressed message set, and the message is its wrapper.
-A wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0 and relative in magic 1, where the
-wrapper's offset determines the base. A wrapper with LogAppendTime determines the timestamp of all inner messages.
+`header_layout` has the table of their fields, `message_columns` decodes them. With a codec the value is a compressed message
+set, and the message is its wrapper. A wrapper has the offset of its last inner message. Inner offsets are absolute in magic 0
+and relative in magic 1, where the wrapper's offset determines the base. A wrapper with LogAppendTime determines the timestamp
+of all inner messages.
 Source: Kafka's LegacyRecord, AbstractLegacyRecordBatch.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from local_log.errors import Corrupt
-from local_log.formats.checksum import crc32
 from local_log.formats.header_layout import (
     APPEND_TIME,
     BATCH_HEADER,
@@ -22,36 +20,26 @@ from local_log.formats.header_layout import (
     LOG_OVERHEAD,
     MAGIC_AT,
     MESSAGE_BYTES_MIN,
-    MESSAGE_CRC_AT,
     MESSAGE_HEADER,
 )
 from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN
 from local_log.formats.messages.magic_0_1 import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer
-from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType
+from local_log.formats.record import NO_EPOCH, NO_PRODUCER, NO_SEQUENCE, NO_TIMESTAMP, Codec
 from local_log.formats.record_batch.batch_v2 import BATCHES_MAX, Batches, check_crcs
-from local_log.formats.record_batch.columns import (
-    EVERYTHING,
-    Binary,
-    Projection,
-    grouped,
-    joined,
-    no_headers,
-    per_record,
-    record_batch,
-)
 
 _HEADER = np.dtype(
     [(name, "i8" if name == "last_offset_delta" else BATCH_HEADER[name].newbyteorder("=")) for name in BATCH_HEADER.names or ()]
 )
 """The header fields of a batch of magic 2, for messages. A wrapper's last offset delta has no limit, so it is int64."""
 
-_PROBLEM = {
+PROBLEM = {
     TORN: "a message set ends within a message",
     BAD_LENGTH: "a message's size is below that of an empty message or above 2^31-1",
     BAD_MAGIC: "an inner message is not of magic 0 or 1",
     FIELD_PAST_RECORD: "a key or value is longer than what is left of its message",
 }
+"""What is wrong, by the status of a kernel."""
 
 
 def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:
@@ -64,7 +52,7 @@ def scan_messages(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MA
     data = np.frombuffer(buffer, np.uint8)
     status, positions, messages, stop = _walk(data, pos, batches_max)
     if not len(positions) and status in (BAD_LENGTH, BAD_MAGIC) and not _is_preallocated(buffer, stop):
-        raise Corrupt(_PROBLEM[status], position=stop)
+        raise Corrupt(PROBLEM[status], position=stop)
     batches = Batches(positions, _headers(messages))
     for row in np.flatnonzero(batches.codec).tolist():
         try:
@@ -87,16 +75,6 @@ def offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tuple[Any, 
     if batches.codec[row] == Codec.none:
         return batches.header["base_offset"][row : row + 1], batches.max_timestamp[row : row + 1]
     return _inner_offsets_and_times(buffer, batches, row)
-
-
-def decode_messages(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:
-    """As `columns.decode`, for batches of `scan_messages`. It also checks the checksums of inner messages."""
-    check_crcs(buffer, batches)
-    if batches.codec.any():
-        for group, sets in grouped(_message_sets(buffer, batches), batches):
-            yield group, _decode(*joined(sets), group, want)
-    else:
-        yield batches, _decode(np.frombuffer(buffer, np.uint8), batches.positions, batches.end, batches, want)
 
 
 def _walk(data: Any, pos: int, messages_max: int) -> tuple[int, Any, Any, int]:
@@ -143,7 +121,7 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
     inner_set = np.frombuffer(held_set(wrapper), np.uint8)
     status, _, inner, stop = _walk(inner_set, 0, len(inner_set))
     if status not in (DONE, TORN):  # as in Kafka, an incomplete last message is ignored
-        raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {_PROBLEM[status]}")
+        raise Corrupt(f"in a compressed message, at byte {stop} of what it inflates to: {PROBLEM[status]}")
     if not len(inner):
         raise Corrupt("a compressed message without inner messages")
     if (inner["attributes"] & CODEC).any():
@@ -153,57 +131,3 @@ def _inner_offsets_and_times(buffer: Buffer, batches: Batches, row: int) -> tupl
     if wrapper.is_append_time:
         times = np.where(inner["magic"] != 0, wrapper.timestamp, times)
     return offsets, times
-
-
-def _message_sets(buffer: Buffer, batches: Batches) -> Iterator[Buffer]:
-    """The message set of each batch: a wrapper's inner messages, else the message itself."""
-    view = memoryview(buffer)
-    columns = (batches.codec, batches.positions, batches.end)
-    for codec, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        try:
-            yield view[start:end] if codec == Codec.none else held_set(read_message(buffer, start)[0])
-        except Corrupt as e:
-            raise Corrupt(e.problem, position=start) from e
-
-
-def _decode(data: Any, starts: Any, ends: Any, batches: Batches, want: Projection) -> pa.RecordBatch:
-    """Decodes message sets in `data`."""
-    from local_log.formats.kernels import messages as kernels
-
-    counts = batches.count.astype(np.uint64)
-    rows, size = int(counts.sum()), int((ends - starts).sum())
-    offsets, timestamps = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    messages_at, messages_end = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-    keys, values = Binary.make(rows, size, wanted=want.key), Binary.make(rows, size, wanted=want.value)
-    status, failed, key_bytes, value_bytes, null_keys, null_values = kernels.decode_messages(
-        data, starts, ends, counts, np.ascontiguousarray(batches.base_offset),
-        batches.timestamp_type == TimestampType.LOG_APPEND_TIME, np.ascontiguousarray(batches.max_timestamp),
-        want.key, want.value,
-        offsets, timestamps, keys.ends, keys.data, keys.valid, values.ends, values.data, values.valid,
-        messages_at, messages_end,
-    )  # fmt: skip
-    if status != DONE:
-        raise Corrupt(_PROBLEM[status], position=int(batches.positions[failed]))
-    _check_inner_crcs(data, messages_at, messages_end, offsets, batches)
-    columns: dict[str, Any] = {}
-    if want.key:
-        columns["key"] = keys.array(rows, key_bytes, null_keys)
-    if want.value:
-        columns["value"] = values.array(rows, value_bytes, null_values)
-    if want.headers:
-        columns["headers"] = no_headers(rows)
-    return record_batch(offsets, timestamps, columns, batches, want)
-
-
-def _check_inner_crcs(data: Any, starts: Any, ends: Any, offsets: Any, batches: Batches) -> None:
-    """Checks the inner checksums: the wrapper's covers only what the producer sent, which may have been damaged before."""
-    inner = np.flatnonzero(per_record(batches, batches.codec))
-    stated = data[starts[inner][:, None] + np.arange(MESSAGE_CRC_AT, MAGIC_AT, dtype=np.uint64)].view(">u4")[:, 0]
-    view = memoryview(data)
-    for row, start, end, crc in zip(*(c.tolist() for c in (inner, starts[inner], ends[inner], stated)), strict=True):
-        if crc32(view[start + MAGIC_AT : end]) != crc:
-            batch = int(np.searchsorted(np.cumsum(batches.count), row, side="right"))
-            raise Corrupt(
-                f"the inner message of offset {offsets[row]} does not have the CRC-32 {crc:08x} that it states",
-                position=int(batches.positions[batch]),
-            )

@@ -15,9 +15,7 @@ from local_log.formats.kernels import constants
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import Codec
 from local_log.formats.record_batch.batch_v2 import RECORD_BYTES_MIN, Batches, check_crcs
-
-GROUP_BYTES = 8 << 20
-"""Bytes to decode into one Arrow record batch: enough to amortize its cost, little enough to hold several."""
+from local_log.formats.record_batch.projection import EVERYTHING, Projection
 
 INFLATED_GROUP_BYTES = 8 << 20
 """Decompressed bytes after which a group of compressed batches is decoded; one batch alone may exceed it, up to its own limit."""
@@ -39,19 +37,6 @@ _PROBLEM = {
     constants.BYTES_LEFT_OVER: "bytes are left over after the last record or header",
     constants.BAD_HEADER_COUNT: "a record claims more headers than it has bytes for",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """Which of the optional columns to decode; offset and timestamp are always decoded."""
-
-    key: bool = True
-    value: bool = True
-    headers: bool = True
-    timestamp_type: bool = False
-
-
-EVERYTHING = Projection()
 
 
 def decode(buffer: Buffer, batches: Batches, want: Projection = EVERYTHING) -> Iterator[tuple[Batches, pa.RecordBatch]]:

@@ -7,7 +7,7 @@ from local_log.errors import Corrupt
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.record_batch.batch_v2 import scan
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from local_log.formats.visible_records import record_batches, visible
 
 

@@ -14,7 +14,7 @@ from logs_to_archive import offload_all
 from local_log.formats.batches import scan
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.time import read_time_index
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from remote.archive import manifests, topics
 from remote.read.log import ArchivedLog
 from remote.segment.times import STEP_BYTES, UNKNOWN, least_timestamps, passed_by, write_least_time_index

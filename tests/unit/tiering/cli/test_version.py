@@ -60,6 +60,8 @@ NEVER |= {"cryptography"}
 CODECS = {"lz4", "snappy", "zstandard"}
 OF_NUMBA = {"numba", "importlib.metadata", "argparse"}
 """What it brings besides is not to come from elsewhere."""
+NO_RECORDS = {"pyarrow", *OF_NUMBA, *CODECS}
+"""Only records are decoded to Arrow's columns: what looks at manifests and headers of batches does not wait for it."""
 RUNS = """
 import json, sys
 from tiering.cli import main
@@ -79,11 +81,14 @@ OF_TOPIC = ("--topic", "g-txn")
     ("command", "unused"),
     [
         (("config", "show"), {"numpy", "pyarrow", "tiering.wiring", "remote.archive", "concurrent.futures", *OF_NUMBA, *CODECS}),
-        (("manifest", "show", *OF_TOPIC), {"local_log.log_reader", "tiering.wiring", "tiering.config.load", *OF_NUMBA, *CODECS}),
-        (("describe",), {"tiering.offload", "tiering.config.load", *OF_NUMBA, *CODECS}),
-        (("offsets", *OF_TOPIC), {"tiering.offload", "tiering.config.load", *OF_NUMBA, *CODECS}),
+        (
+            ("manifest", "show", *OF_TOPIC),
+            {"local_log.log_reader", "tiering.wiring", "tiering.config.load", "numpy", *NO_RECORDS},
+        ),
+        (("describe",), {"tiering.offload", "tiering.config.load", *NO_RECORDS}),
+        (("offsets", *OF_TOPIC), {"tiering.offload", "tiering.config.load", *NO_RECORDS}),
         (("fetch", *OF_TOPIC, "--partition", 0, "--offset", 0, "--output", "jsonl"), {"tiering.offload", "tiering.config.load"}),
-        (("status",), {"tiering.offload.copy", "tiering.wiring", "remote.read.log", *CODECS}),
+        (("status",), {"tiering.offload.copy", "tiering.wiring", "remote.read.log", "pyarrow", *CODECS}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -22,7 +22,7 @@ from local_log.formats.list_offsets import (
     MAX_TIMESTAMP,
     TimestampOffset,
 )
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange

@@ -27,7 +27,7 @@ from tiered_worlds import ARCHIVED, World
 from local_log.errors import OffsetOutOfRange
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT
 from local_log.formats.list_offsets import TimestampOffset
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.read.plan import MissingRange

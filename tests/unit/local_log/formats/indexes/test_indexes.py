@@ -21,7 +21,7 @@ from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index, write_txn_index
 from local_log.formats.record_batch.batch_v2 import scan
-from local_log.formats.record_batch.columns import Projection
+from local_log.formats.record_batch.projection import Projection
 
 BASE = 1_000
 

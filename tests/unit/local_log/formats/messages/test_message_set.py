@@ -11,7 +11,8 @@ from message_sets import CODECS, rows, with_crc
 
 from local_log.formats.messages.message_set import scan_messages
 from local_log.formats.record_batch.batch_v2 import check_crcs
-from local_log.formats.record_batch.columns import HEADERS_TYPE, Projection
+from local_log.formats.record_batch.columns import HEADERS_TYPE
+from local_log.formats.record_batch.projection import Projection
 
 
 def test_every_header_field_is_what_kafka_reads(legacy: Path, legacy_partition: str) -> None:

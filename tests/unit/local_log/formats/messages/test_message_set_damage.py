@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from message_sets import CODECS, rows, with_crc, wrong
 
 from local_log.errors import Corrupt
-from local_log.formats.messages.message_set import decode_messages, scan_messages
+from local_log.formats.messages.message_columns import decode_messages
+from local_log.formats.messages.message_set import scan_messages
 
 OFFSET, LENGTH = range(8), range(8, 12)
 

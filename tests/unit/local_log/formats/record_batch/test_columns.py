@@ -30,10 +30,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
+from local_log.formats.chunks import GROUP_BYTES
 from local_log.formats.record import Codec
 from local_log.formats.record_batch import columns
 from local_log.formats.record_batch.batch_v2 import check_crcs, scan
-from local_log.formats.record_batch.columns import GROUP_BYTES, Projection, per_record
+from local_log.formats.record_batch.columns import per_record
+from local_log.formats.record_batch.projection import Projection
 
 CODECS = [0, GZIP, SNAPPY, LZ4, ZSTD]
 
