@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_PROGRAM = "import sys; sys.argv[0] = 'tiering'; from tiering.cli import main; main()"
+_PROGRAM = "import sys; sys.argv[0] = 'tiering'; from tiering.__main__ import main; main()"
 """What pip writes as `tiering`."""
 
 

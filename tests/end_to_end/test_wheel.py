@@ -100,7 +100,7 @@ def test_it_says_what_it_needs_what_it_may_need_and_what_it_is_found_by(wheel: P
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ") and "extra ==" not in line]
     assert len(needed) == len(project["dependencies"])
     assert {f"Provides-Extra: {extra}" for extra in project["optional-dependencies"]} <= set(metadata.splitlines())
-    assert "tiering = tiering.cli:main" in entries
+    assert "tiering = tiering.__main__:main" in entries
     assert "[apache_airflow_provider]" in entries
 
 

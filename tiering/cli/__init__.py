@@ -61,6 +61,16 @@ class _Verbs(click.Group):
         finally:
             gc.freeze()  # at its end Python looks for garbage several times more: 40 ms for what is about to go anyway
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's, which would end with 1 where Ctrl-C comes before the command itself listens to it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from tiering.command.exit_codes import Exit
+
+            click.echo("tiering: interrupted", err=True)
+            ctx.exit(Exit.interrupted)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_VERBS)
 

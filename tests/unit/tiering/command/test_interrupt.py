@@ -1,7 +1,10 @@
 """What Ctrl-C does is set for the time of a command, and only where signals arrive."""
 
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +30,24 @@ def test_a_command_in_another_thread_runs_as_ever() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(run).result() == "done"
+
+
+@pytest.mark.parametrize("module", ["click", "tiering.cli.describe", "tiering.wiring"])
+def test_ctrl_c_shows_no_traceback_while_something_is_loaded(module: str, tmp_path: Path) -> None:
+    run = f"""
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tiering.__main__ import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", run, "describe", "--archive", tmp_path], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "tiering: interrupted\n")
 
 
 def test_what_goes_on_are_commands() -> None:
