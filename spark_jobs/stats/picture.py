@@ -20,8 +20,8 @@ BARS_MAX = 400
 """About three dots each."""
 _COLUMNS = ("records", "stored_bytes")
 _TITLE_TOPICS_MAX = 3
-_TITLE_LINE = 110
-"""Characters that a line of the picture has room for."""
+_TITLE_LINE, _LEGEND_LINE = 110, 150
+"""Characters that a line of the title has room for, and one of the legend with its smaller ones."""
 _SIZE = (12, 7)
 """Inches, of 100 dots each."""
 
@@ -51,14 +51,19 @@ def figure_of(measured: Sequence[Measured]) -> Any:
     """The picture as a Figure: above the records of each hour, below their stored bytes."""
     from matplotlib import dates
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     hours = [hour for one in measured for hour in one.sums.hours if hour is not None and hour < _TIME_MAX_MS]
     step = step_of(hours)
     figure = Figure(figsize=_SIZE, layout="constrained")
+    figure.suptitle(fill(_title(measured), _TITLE_LINE))
+    if not hours:
+        figure.text(0.5, 0.5, "no record with a time", ha="center", va="center")
+        return figure
     for axes, column in zip(figure.subplots(len(_COLUMNS), 1, sharex=True), _COLUMNS, strict=True):
         _stacked(axes, measured, column, step)
         axes.set_ylabel(f"{column.replace('_', ' ')} per {_NAMES.get(step, f'{step // _WEEK_MS} weeks')}")
+        axes.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
         axes.yaxis.set_major_formatter(EngFormatter(unit="B" if column.endswith("bytes") else "", sep=" "))
         axes.margins(x=0.01)
         axes.grid(axis="y", alpha=0.3)
@@ -66,14 +71,17 @@ def figure_of(measured: Sequence[Measured]) -> Any:
     untyped: Any = dates
     locator = untyped.AutoDateLocator()
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
-    axes.set_xlabel("time of the records (UTC)")
-    figure.suptitle(fill(_title(measured), _TITLE_LINE))
-    if measured:
-        bars, names = figure.axes[0].get_legend_handles_labels()
-        columns = max(1, min(len(names), _TITLE_LINE // (max(map(len, names)) + 8)))
-        figure.legend(bars, names, loc="outside lower center", ncols=columns, fontsize="small", title="partition")
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator, show_offset=False))  # it is of the last tick alone
+    axes.set_xlabel(f"time of the records, {_time(_start(min(hours), step))} to {_time(_start(max(hours), step) + step)}")
+    figure.align_ylabels()
+    bars, names = figure.axes[0].get_legend_handles_labels()
+    columns = max(1, min(len(names), _LEGEND_LINE // (max(map(len, names)) + 10)))
+    figure.legend(bars, names, loc="outside lower center", ncols=columns, fontsize="small", title="partition")
     return figure
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%MZ}"
 
 
 def _title(measured: Sequence[Measured]) -> str:

@@ -101,6 +101,19 @@ def test_the_picture_says_what_it_shows_and_its_legend_covers_no_bar() -> None:
     assert figure.get_suptitle() == "Records and stored bytes of t by the time of the records"
     assert {label.get_text()[-2:] for label in figure.axes[0].get_yticklabels()[1:]} == {" M"}
     assert {label.get_text()[-1] for label in figure.axes[1].get_yticklabels()} == {"B"}
+    assert figure.axes[1].get_xlabel() == "time of the records, 2023-11-14T22:00Z to 2023-11-15T02:00Z"
+    first, *_, last = (text.get_window_extent() for text in long.legends[0].get_texts())
+    assert 0 < first.x0 < last.x1 < long.bbox.width
+
+
+def test_few_records_are_counted_in_whole_ones_and_none_in_words() -> None:
+    pytest.importorskip("matplotlib", reason="pictures are an extra")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    few = figure_of([of_hours([NOON])])
+    FigureCanvasAgg(few).draw()
+    assert [label.get_text() for label in few.axes[0].get_yticklabels()][:2] == ["0", "1"]
+    assert [text.get_text() for text in figure_of([]).texts][-1] == "no record with a time"
 
 
 DAY_MS = 24 * HOUR_MS
