@@ -89,9 +89,9 @@ HAS_ROOM = [ $(words $(ROOM)) = 2 ] && [ $(firstword $(ROOM)) -gt 8000000 ] && [
 MAY_RUN = ! grep -q ' /dev/shm .*noexec' /proc/mounts
 IN_MEMORY = $(if $(TMPDIR),,$(shell $(HAS_ROOM) && $(MAY_RUN) && echo TMPDIR=/dev/shm))
 
-# Five workers for two processors: Spark, Airflow and brokers leave each of them waiting half of the time.
+# Six workers for two processors: Spark, Airflow and brokers leave each of them waiting half of the time.
 test: setup ## all tests; ARGS="-k name" narrows them, ARGS=--quick leaves out what is slow or needs Java or a server
-	@$(IN_MEMORY) $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(IN_MEMORY) $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 simulate: setup ## seeded schedules of failures over the real code; ARGS="--seeds 10000 --first 1"
 	@$(BIN)/python tests/simulation/simulate.py $(ARGS)
