@@ -6,12 +6,17 @@ set on it: the time zone, for unambiguous times, and that filters reach data sou
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 try:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 except ModuleNotFoundError as e:
     raise ModuleNotFoundError(f"{e}; pip install 'kafka-tiering[spark]'", name=e.name) from e
@@ -51,6 +56,18 @@ def session(app_name: str, *, master: str | None = None, conf: Mapping[str, str]
         # Spark would run its Python workers with the python3 of PATH, which need not have our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.config(map=dict(LOCAL)).master(master or "local[*]")
+        if SparkContext._active_spark_context is None:
+            settings = {**LOCAL, "spark.app.name": app_name, "spark.master": master or "local[*]", **NEEDED, **conf}
+            _begin(SparkConf().setAll(list(settings.items())))
     elif master is not None:
         builder = builder.master(master)
     return builder.config(map={**NEEDED, **conf}).getOrCreate()
+
+
+def _begin(conf: SparkConf) -> None:
+    """Starts Spark where Ctrl-C at a terminal does not come to Java, which would end before us and have all calls fail."""
+    listener = signal.getsignal(signal.SIGINT)
+    launch: Any = launch_gateway  # it has no types
+    SparkContext(conf=conf, gateway=SparkContext._gateway or launch(conf, {"start_new_session": True}))
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, listener)  # Spark's own calls Java in the midst of another call, which fails
