@@ -15,7 +15,7 @@ from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.keys import topic_id_from
 from remote.manifest.model import Manifest
-from remote.manifest.transitions import check_history, contradict
+from remote.manifest.transitions import check_history, contradict, with_starts_in_gaps
 
 OTHER_RECORDS_REMEDY: Final = (
     "where the directory was truncated or restored from an older copy, its records are not archived: read them from the log, "
@@ -31,7 +31,7 @@ def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset:
     diverge at the start offset of an epoch. If they have no epoch in common, they diverge where the log starts: nothing is known
     of the log below that offset.
     """
-    known = manifest.leader_epochs
+    known = with_starts_in_gaps(manifest, lineage)
     if not is_another_history(manifest, lineage, end_offset) or not lineage or not known:
         return None
     has_id = manifest.topic_id != ZERO_TOPIC_ID

@@ -220,12 +220,33 @@ def merged_lineage(
     if not lineage or not known:
         _refuse_strange(manifest, lineage, end_offset, batches)
         return known or lineage
+    known = with_starts_in_gaps(manifest, lineage)
     if contradict(known, manifest.end_offset, lineage, end_offset, has_id=manifest.topic_id != ZERO_TOPIC_ID):
         raise Conflict(
             f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
             f"{manifest.end_offset}: this log is of another history, so it is not archived over it; {_REMEDY}"
         )
     return known + tuple(e for e in lineage if e.epoch > known[-1].epoch)
+
+
+def with_starts_in_gaps(manifest: Manifest, lineage: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
+    """The archive's lineage, with the starts of a log's epochs where these lie in a gap that ends where the archive's start.
+
+    A log that was archived from its start on, in the middle of an epoch, names that offset as the epoch's start, and what lies
+    before it is a gap. An epoch has one leader, who only appends, so a log that has it from an earlier offset on is of the same
+    history. Of a topic without an id, which may be another of the same name, that proves nothing.
+    """
+    known, gaps = manifest.leader_epochs, {gap.end: gap.start for gap in manifest.gaps}
+    if manifest.topic_id == ZERO_TOPIC_ID or not gaps:
+        return known
+    theirs = {e.epoch: e.start_offset for e in lineage}
+
+    def start(of: EpochEntry) -> int:
+        told = theirs.get(of.epoch, of.start_offset)
+        return told if gaps.get(of.start_offset, of.start_offset) <= told < of.start_offset else of.start_offset
+
+    after = tuple(replace(of, start_offset=start(of)) for of in known)
+    return after if all(a.start_offset <= b.start_offset for a, b in pairwise(after)) else known
 
 
 def contradict(

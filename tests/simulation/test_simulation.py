@@ -12,8 +12,8 @@ from simulated.mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-SEEDS = 24
-FAILED: tuple[int, ...] = ()
+SEEDS = 22
+FAILED: tuple[int, ...] = (460, 700218)
 """Seeds that have found a fault in the code which was mended since, with what a seed draws now."""
 
 

@@ -7,6 +7,7 @@ from made_manifests import entry, epochs, manifest
 
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import segment_copied
 
@@ -64,6 +65,20 @@ def test_a_log_whose_start_has_not_moved_yet_is_of_the_same_history(lineage: tup
 def test_a_lineage_that_contradicts_the_archives_is_a_conflict(lineage: tuple[EpochEntry, ...]) -> None:
     with pytest.raises(Conflict, match="another history"):
         merged(epochs((0, 0), (1, 100), (2, 200)), lineage)
+
+
+def test_an_epoch_that_began_in_a_gap_starts_where_a_replica_says_that_has_it_all() -> None:
+    """A replica whose log started at 150, in the middle of epoch 1, was archived behind a gap; another one fills the gap."""
+    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
+    behind_a_gap = segment_copied(first, entry(150, 200), epochs((1, 150)), "", 7)
+    assert behind_a_gap.leader_epochs == epochs((0, 0), (1, 150))
+    after = segment_copied(behind_a_gap, entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
+    assert (after.gaps, after.leader_epochs) == ((), epochs((0, 0), (1, 120)))
+    for lineage in (epochs((0, 0), (1, 99)), epochs((0, 0), (1, 120), (2, 140))):
+        with pytest.raises(Conflict, match="another history"):
+            segment_copied(behind_a_gap, entry(100, 150), lineage, "", 7)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(replace(behind_a_gap, topic_id=ZERO_TOPIC_ID), entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
 
 
 @pytest.mark.parametrize(
