@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -56,18 +57,25 @@ def session(app_name: str, *, master: str | None = None, conf: Mapping[str, str]
         # Spark would run its Python workers with the python3 of PATH, which need not have our packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.config(map=dict(LOCAL)).master(master or "local[*]")
-        if SparkContext._active_spark_context is None:
-            settings = {**LOCAL, "spark.app.name": app_name, "spark.master": master or "local[*]", **NEEDED, **conf}
-            _begin(SparkConf().setAll(list(settings.items())))
     elif master is not None:
         builder = builder.master(master)
-    return builder.config(map={**NEEDED, **conf}).getOrCreate()
+    with _listening_as_before():
+        if ours and SparkContext._active_spark_context is None:
+            of_all = {**LOCAL, "spark.app.name": app_name, "spark.master": master or "local[*]", **NEEDED, **conf}
+            _begin(SparkConf().setAll(list(of_all.items())))
+        return builder.config(map={**NEEDED, **conf}).getOrCreate()
 
 
 def _begin(conf: SparkConf) -> None:
     """Starts Spark where Ctrl-C at a terminal does not come to Java, which would end before us and have all calls fail."""
-    listener = signal.getsignal(signal.SIGINT)
     launch: Any = launch_gateway  # it has no types
     SparkContext(conf=conf, gateway=SparkContext._gateway or launch(conf, {"start_new_session": True}))
+
+
+@contextmanager
+def _listening_as_before() -> Iterator[None]:
+    """A new Spark context listens to Ctrl-C, and then calls Java in the midst of another call, which fails."""
+    listener = signal.getsignal(signal.SIGINT)
+    yield
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, listener)  # Spark's own calls Java in the midst of another call, which fails
+        signal.signal(signal.SIGINT, listener)
