@@ -222,12 +222,12 @@ def answer_ready(
     Returns NOTHING, RECEIVED or UNSENT, how many requests were answered, and the socket of the connection that the caller has to
     do something for, with how many bytes came from there: 0 at the end of the stream, less for an error.
     """
-    state, done = states[_0], 0
+    state, done, is_large = states[_0], 0, False
     now_ns = _now_ns(structs)
     until_ns, last_ns = now_ns + state.limit_ns, now_ns + WAITS_NS
     while done < ANSWERS_MAX and now_ns < until_ns:
         channel = _ready_channel(state, ready)
-        if channel >= _CHANNELS_MAX and done > 0 and state.may_wait != 0:
+        if channel >= _CHANNELS_MAX and is_large and state.may_wait != 0:
             _waits(state.epoll, libc.READABLE, state, structs)
             until_ns = min(_now_ns(structs) + state.limit_ns, last_ns)
             channel = _ready_channel(state, ready)
@@ -268,6 +268,6 @@ def answer_ready(
             return UNSENT, done, np.int64(channel), count
         one = answers[np.uint64(done)]
         one.request, one.size, one.total_ns, one.send_ns = number, size, now_ns - began_ns, now_ns - answered_ns
-        done += 1
+        done, is_large = done + 1, mapped != NO_FILE
         channels[channel].group, channels[channel].last_ns = group, now_ns
     return NOTHING, done, 0, 0

@@ -35,8 +35,11 @@ SENDS_MIN: Final = 4
 """So often the socket is given what is left of one larger answer even if others wait."""
 SENDS_MAX: Final = 64
 """And so often if nobody does."""
-WAIT_NS: Final = 300_000
-"""So long the loop waits for the next request after it has answered one, or until a socket takes more of an answer."""
+WAIT_NS: Final = 5_000_000
+"""So long the loop waits for the next request after a larger answer, or until a socket takes more of one.
+
+After a small one it does not: to wait for less than a tick of the system costs more than Python does.
+"""
 WAITS_NS: Final = 10_000_000
 """So long one call takes at most in which nobody but its connections and timers wait."""
 READY_MAX: Final = 256
