@@ -35,6 +35,8 @@ LIMITS = Limits()
 
 CLOCK_DIFFERENCE_MS_MAX = 3_600_000
 """By how much times may be off that are compared: those of two machines, or of two objects as a store tells them."""
+NEVER_NAMED_DAYS = 30
+"""How long a sweep keeps the objects of a partition without any manifest, which it cannot claim."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,12 +71,12 @@ def foreign(meta: ObjectMeta) -> Finding:
     return Finding(Kind.foreign_key, meta.key, "not a key of an archive; move it elsewhere")
 
 
-def orphan(meta: ObjectMeta, now_ms: int) -> Finding:
-    """The finding about an object that no manifest names, with its age if the store states it."""
+def orphan(meta: ObjectMeta, now_ms: int, swept: str = "a sweep deletes it") -> Finding:
+    """The finding about an object that no manifest names, with its age if the store states it. `swept` tells when it goes."""
     age_ms = None if meta.modified_ms is None else max(0, now_ms - meta.modified_ms)
     if age_ms is not None and age_ms < GRACE_MS:
         return Finding(Kind.fresh_orphan, meta.key, "no manifest refers to it yet; a copy may be running", age_ms=age_ms)
-    return Finding(Kind.orphan, meta.key, "no manifest refers to it; a sweep deletes it", age_ms=age_ms)
+    return Finding(Kind.orphan, meta.key, f"no manifest refers to it; {swept}", age_ms=age_ms)
 
 
 class _Listing:

@@ -7,7 +7,7 @@ from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
 from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
-from remote.manifest.model import Manifest, without_entries
+from remote.manifest.model import NEVER_NAMED_DAYS, Manifest, without_entries
 from remote.manifest.pins import Pin, pins_of
 from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.budget import RequestBudget, RequestsExhausted
@@ -37,7 +37,8 @@ class PartitionScrub:
         path = listed.path
         yield from map(foreign, listed.foreign)
         if not listed.versions:
-            yield from (orphan(meta, self.now_ms) for meta in (*listed.pages.values(), *listed.segments))
+            swept = f"a sweep deletes it {NEVER_NAMED_DAYS} days after it was made"
+            yield from (orphan(meta, self.now_ms, swept) for meta in (*listed.pages.values(), *listed.segments))
             return
         unnamed = dict(listed.pages)
         read, is_opened = 0, False

@@ -21,14 +21,14 @@ from remote.clock import Clock, Ids
 from remote.keys import PROBE_PREFIX, PartitionPath, parse_page_name, parse_segment_name
 from remote.manifest.chain import StoredVersion, listed_versions
 from remote.manifest.entries import Entries
-from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, Manifest, PageRef, never_archived
+from remote.manifest.model import CLOCK_DIFFERENCE_MS_MAX, NEVER_NAMED_DAYS, Manifest, PageRef, never_archived
 from remote.manifest.pins import pins_of
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import claim, load_newest, load_version
 from remote.parallel import in_order
 from remote.store.api import ObjectMeta, ObjectStore
 from remote.store.store_time import At
-from tiering.sweep.plan import LONG_MS, Garbage, Kind, garbage, is_old, kept_versions, writer_has_finished
+from tiering.sweep.plan import Garbage, Kind, garbage, is_old, kept_versions, writer_has_finished
 
 T = TypeVar("T")
 WINDOW = 1_000
@@ -66,9 +66,10 @@ def plan(store: ObjectStore, path: PartitionPath, now_ms: int, grace_ms: int) ->
         return SweepPlan(path, 0, tuple(over), (), pins.damaged)
     stored = load_newest(store, path)
     if stored is None:
-        old = (m for m in store.list(path.segments) if is_old(m, min(before_ms, now_ms - LONG_MS)))
-        never_named = [garbage(Kind.segment, m) for m in islice(old, GARBAGE_MAX)]
-        return SweepPlan(path, 0, (*over, *never_named), (), ())
+        before_ms = min(before_ms, now_ms - NEVER_NAMED_DAYS * 24 * 3_600_000)
+        never_named = ((Kind.segment, _old_segments(store, path, before_ms)), (Kind.page, _old_pages(store, path, before_ms)))
+        over += [garbage(kind, m) for kind, old in never_named for m in islice(old, GARBAGE_MAX)]
+        return SweepPlan(path, 0, tuple(over), (), ())
     newest = stored.manifest
     versions = listed_versions(store, path)
     kept = kept_versions(versions, min((pin.version for pin in pins.live), default=None), before_ms)
@@ -141,7 +142,7 @@ def _pages(
     store: ObjectStore, path: PartitionPath, kept: Sequence[StoredVersion], before_ms: int
 ) -> tuple[list[ObjectMeta], list[ObjectMeta]]:
     """The old pages that no kept version names: those that no writer can name any more, and those that a paused writer might."""
-    listed = [m for m in store.list(path.pages) if parse_page_name(m.key.removeprefix(path.pages)) and is_old(m, before_ms)]
+    listed = [*_old_pages(store, path, before_ms)]
     if not listed:
         return [], []
     few = len(kept) <= VERSIONS_READ_MAX
@@ -154,6 +155,16 @@ def _pages(
     return finished[:GARBAGE_MAX], [m for m in unnamed if not _writer_has_finished(m, kept[0])][:GARBAGE_MAX]
 
 
+def _old_pages(store: ObjectStore, path: PartitionPath, before_ms: int) -> Iterator[ObjectMeta]:
+    prefix = path.pages
+    return (m for m in store.list(prefix) if parse_page_name(m.key.removeprefix(prefix)) and is_old(m, before_ms))
+
+
+def _old_segments(store: ObjectStore, path: PartitionPath, before_ms: int) -> Iterator[ObjectMeta]:
+    prefix = path.segments
+    return (m for m in store.list(prefix) if parse_segment_name(m.key.removeprefix(prefix)) and is_old(m, before_ms))
+
+
 def _writer_has_finished(page: ObjectMeta, version: StoredVersion) -> bool:
     return writer_has_finished(page, version, CLOCK_DIFFERENCE_MS_MAX)
 
@@ -163,10 +174,9 @@ def _page_names(store: ObjectStore, manifests: Iterable[Manifest]) -> set[str]:
 
 
 def _unnamed_segments(store: ObjectStore, manifest: Manifest, before_ms: int) -> Iterator[ObjectMeta]:
-    """The old objects that the manifest does not name. Foreign keys are passed over; pages are read as the listing goes on."""
+    """The old objects that the manifest does not name; pages are read as the listing goes on."""
     prefix, entries = manifest.path.segments, Entries.of(store, manifest)
-    old = (m for m in store.list(prefix) if parse_segment_name(m.key.removeprefix(prefix)) and is_old(m, before_ms))
-    for window in _windows(old):
+    for window in _windows(_old_segments(store, manifest.path, before_ms)):
         names = _segment_names(entries, (m.key.removeprefix(prefix) for m in window))
         yield from (m for m in window if m.key.removeprefix(prefix) not in names)
 

@@ -17,9 +17,6 @@ from remote.keys import write_of
 from remote.manifest.chain import StoredVersion
 from remote.store.api import AbandonedUpload, ObjectMeta
 
-LONG_MS = 30 * 24 * 3_600_000
-"""How long objects of a partition without any manifest are kept."""
-
 
 class Kind(StrEnum):
     """The kind of an object that a sweep deletes."""

@@ -180,12 +180,16 @@ def test_a_writer_that_slept_between_upload_and_commit_names_nothing_that_is_gon
 
 def test_objects_of_a_partition_that_was_never_committed_wait_for_a_month(world: World) -> None:
     one = world.fork()
+    page, foreign = next(key for key in one.store.objects if "/pages/" in key), f"{PATH.segments}readme.txt"
     one.store.objects = {}
+    one.store.put_if_absent(page, b"a page of a commit that never was")
+    one.store.put_if_absent(foreign, b"Somebody else's.")
     one.upload(0, CountingIds("1"))
     one.hours(24 * 30 - 1)
     assert one.sweep() == []
     one.hours(2)
-    assert len(one.sweep()) == 2
+    assert len(one.sweep()) == 3
+    assert [*one.store.objects] == [foreign]
 
 
 def test_a_pin_that_nobody_can_read_stops_the_sweep_and_is_told(littered: World) -> None:

@@ -208,6 +208,9 @@ def test_a_partition_that_has_objects_and_no_manifest_has_orphans_only(store: Me
         del store.objects[key]
     orphans = [key for key in sorted(store.objects) if key.startswith(prefix)]
     assert found(store) == [(Kind.orphan, key) for key in orphans]
+    assert {finding.problem for finding in findings(store)} == {
+        "no manifest refers to it; a sweep deletes it 30 days after it was made"
+    }
 
 
 def test_what_a_probe_has_left_behind_is_an_orphan(store: MemoryStore) -> None:
