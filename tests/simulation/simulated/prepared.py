@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import simulated_nodes
 
+from remote.direct_write import commit as direct_write
 from remote.manifest import codec, page_bounds, pages
 from remote.manifest.model import LIMITS
 from tiering.retention import expire
@@ -29,6 +30,7 @@ def prepare() -> None:
     page_bounds.rows_of = lru_cache(maxsize=1_000)(page_bounds.rows_of)
     codec.decode = _once(codec.decode, 0)
     pages.decode = _once(pages.decode, 1)
+    direct_write.WAIT_SECONDS = 10.0  # a writer that stops for hours is waited for in few calls
     gc.collect()
     gc.freeze()  # what is loaded by now stays
 

@@ -3,9 +3,12 @@
 A fault that takes three tasks in one order is drowned where ten kinds of tasks run at once, and most of what can go wrong, does
 (swarm testing: Groce et al., ISSTA 2012). So each seed draws which groups of tasks take part, how many of them run at a time,
 what fails and how often, how long the waits of the archive are beside the pauses of processes, and how far clocks are off.
+
+Where one task has to sleep in the right place while others do two things in order, that is seldom still. So every odd seed has
+one of `OPPOSED`, with processes that stop often and for long.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random  # noqa: TID251  # seeded
 
 from simulated.schedule import HOUR_MS, MINUTE_MS
@@ -13,6 +16,12 @@ from simulated.schedule import HOUR_MS, MINUTE_MS
 GROUPS = ("offload", "copies", "local retention", "expire", "sweep", "rotate", "readers", "writes", "own")
 SOURCES = ("offload", "copies", "writes", "own")
 """Without one of them there is nothing in the archive."""
+OPPOSED = (
+    frozenset({"offload", "rotate", "sweep"}),
+    frozenset({"offload", "expire", "sweep", "readers"}),
+    frozenset({"writes", "sweep"}),
+)
+"""Tasks of which one takes away what another has made: every odd seed has such a few of them, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,8 @@ class Profile:
     pauses: float
     outages: float
     credentials: float
+    least: float = 0.0
+    """How often each kind of its tasks is chosen at least."""
 
 
 def profile_of(seed: int) -> Profile:
@@ -67,7 +78,7 @@ def profile_of(seed: int) -> Profile:
     groups = {group for group in GROUPS if random.random() < share}
     if groups.isdisjoint(SOURCES):
         groups.add(choice(SOURCES))
-    return Profile(
+    drawn = Profile(
         frozenset(groups),
         waits=choice([LONG, SHORT, SHORT]),
         clocks=choice([1, 1, 12]),
@@ -79,4 +90,20 @@ def profile_of(seed: int) -> Profile:
         pauses=choice([0.0, 0.02, 0.06]),
         outages=choice([0.0, 0.0, 0.005]),
         credentials=choice([0.0, 0.0, 0.001]),
+    )
+    return _opposed(drawn, random) if seed % 2 else drawn
+
+
+def _opposed(drawn: Profile, random: Random) -> Profile:
+    """Few tasks, which stop for long where the others go on: what one of them knows is out of date when it comes back."""
+    choice = random.choice
+    return replace(
+        drawn,
+        groups=choice(OPPOSED),
+        calls=choice([300, 500, 1_000]),
+        awake_max=choice([1, 2]),
+        jumps=choice([0.01, 0.03]),
+        faults=choice([0.0, 0.005, 0.02]),
+        pauses=choice([0.03, 0.06]),
+        least=1.0,
     )

@@ -6,6 +6,7 @@ from remote.keys import PartitionPath
 from remote.manifest import pins
 from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
+from remote.manifest.pins import Pin
 from remote.manifest.store import load_newest
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
@@ -70,7 +71,7 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
         if pin is not None:
             start, end = max(start, pin.start), min(end, pin.end)
             until = pin.created_at_ms - actor.skew + waits.pin_ms
-        reading = _reading(judge, m, start, end, actor.name, until)
+        reading = _reading(judge, m, start, end, actor.name, until, pin)
         judge.readings.append(reading)
         stays = pin is not None and actor.chance(STAY)
         try:
@@ -97,8 +98,8 @@ def _is_empty(manifest: Manifest) -> bool:
     return manifest.is_deleted or manifest.end_offset <= manifest.log_start_offset
 
 
-def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, until: int) -> Reading:
-    """What the reader may count on; nothing if it was so long in opening the version that this is no longer due to it."""
+def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, until: int, pin: Pin | None) -> Reading:
+    """What the reader may count on, and its pin; nothing if opening the version took so long that this is no longer due to it."""
     if judge.schedule.now >= until:
         return Reading(who, frozenset(), until)
     entries = Entries.of(judge.unwatched, manifest)
@@ -106,6 +107,7 @@ def _reading(judge: Judge, manifest: Manifest, start: int, end: int, who: str, u
         path = manifest.path
         keys = {path.segment(name) for e in entries.overlapping(start, end) for name in (e.log_name, e.aux_name)}
         keys |= {path.manifest(manifest.version), *(path.page(name) for name in entries.page_names())}
+        keys |= {path.pin(pin.id)} if pin is not None else set()
     except LogError as e:
         raise judge.violated(f"{who} of version {manifest.version}: {e!r}") from e
     return Reading(who, frozenset(keys), until)

@@ -71,7 +71,7 @@ class World:
         tasks, random = self.tasks, self.schedule.random
 
         def often(group: str) -> float:
-            drawn = random.choice([0.0, 0.2, 1.0, 2.0])
+            drawn = max(random.choice([0.0, 0.2, 1.0, 2.0]), self.profile.least)
             return drawn if group in self.profile.groups else 0.0
 
         found: dict[str, Kind] = {}

@@ -41,4 +41,16 @@ def sweep_pins_that_are_in_force() -> None:
 
 @mutant
 def sweep_records_of_writes_that_may_be_repeated() -> None:
-    writes.is_forgettable = lambda *args, **options: True
+    write_of = writes.write_of
+    writes.write_of = lambda key: replace(of, write_id=f"_{0:032x}") if (of := write_of(key)) else None
+    writes.is_forgettable = lambda key, pending, **options: options["committed"] and key not in pending
+
+
+@mutant
+def forget_that_a_write_was_given_up() -> None:
+    writes.is_forgettable = lambda key, pending, **options: key not in pending
+
+
+@mutant
+def forget_writes_that_manifests_wait_for() -> None:
+    writes._waited_for = lambda *args: set()
