@@ -6,7 +6,7 @@ on the brokers, data is deleted only by a setting that names this topic.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,11 @@ def deleted_policy_of(given: Sequence[Given], topic: str) -> "Policy":
     """What the settings say of a topic that was deleted: only how long its objects wait."""
     own = {name: text for name, text in _of(given, topic).items() if name == DELETE_DELAY}
     return policy_of((Given("*", "retention.ms", "-1"), *(Given("*", name, text) for name, text in own.items())), topic)
+
+
+def kept_policy_of(given: Sequence[Given], topic: str, because: str) -> "Policy":
+    """The policy where nothing expires, for this reason: only how long objects wait that were given up."""
+    return replace(deleted_policy_of(given, topic), kept_because=because)
 
 
 def local_config_of(given: Sequence[Given], topic: str) -> LogConfig | None:

@@ -22,7 +22,7 @@ from remote.store.store_time import StoreRun
 from tiering.cluster import BrokerRetention
 from tiering.retention import expire as retention
 from tiering.retention.plan import LocalBytes, Policy, Reason, RetentionPlan
-from tiering.retention.policy import Given, deleted_policy_of, names, policy_of
+from tiering.retention.policy import Given, deleted_policy_of, kept_policy_of, names, policy_of
 
 Row = dict[str, Any]
 Found = Manifest | LogError
@@ -31,6 +31,7 @@ COLUMNS = ("topic", "topic_id", "partition", "action", "start", "end", "segments
 WRITER = "retain"
 """The writer's name in manifests, which archives have had from the start."""
 COMPACTED = "its brokers have cleanup.policy=compact, and no setting is for exactly this topic"
+KEPT = "a history from which the log diverged is kept until it is deleted by its id"
 _BY_LIMITS = (Reason.retention_ms, Reason.retention_bytes)
 
 
@@ -187,6 +188,8 @@ class Retention:
     def _plan(self, path: PartitionPath, manifest: Manifest) -> RetentionPlan:
         if manifest.is_deleted:
             return retention.plan(manifest, self.store, deleted_policy_of(self.given, path.topic), self.clock.now_ms())
+        if manifest.kept_from:
+            return retention.plan(manifest, self.store, kept_policy_of(self.given, path.topic, KEPT), self.clock.now_ms())
         is_start_given = self.log_start_offset is not None or self.follows
         policy, is_sure = self._policy(path, is_start_given=is_start_given)
         segments = self._segments(path, policy)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from archive_fakes import CallNumber, FailsBefore, LosesAnswer
 from made_manifests import assert_sound_archive, assert_sound_chain
-from small_brokers import CHECK_MS, B, values
+from small_brokers import CHECK_MS, HOUR_MS, B, values
 from small_clusters import Cluster, path_of
 
 from local_log.errors import Conflict, Invalid, Unavailable, Unknown
@@ -25,6 +25,9 @@ from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.manifests.diverged import Divergence, Resolver, divergence_of, find_divergences
 from tiering.manifests.rows import changes
+from tiering.retention.plan import RetentionPlan
+from tiering.retention.policy import read_given
+from tiering.retention.run import Retention, rows_of
 
 
 def unclean(tmp_path: Path, *numbers: int, rolls: bool = False) -> Cluster:
@@ -159,6 +162,22 @@ def test_what_the_log_lacks_below_the_fork_is_a_gap_that_says_where_it_is_kept(t
     assert f"kept with the other history, under topic id {found.kept_id}" in gap.reason
     told = [text for m in (cluster.manifest(B),) for text in changes(replace(m, diverged=()), m)]
     assert told == [f"truncated to offset 5 as the log diverged; kept under topic id {found.kept_id}"]
+
+
+def test_no_setting_of_the_topic_and_no_start_of_its_log_takes_anything_of_the_kept_history(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    found = diverged(cluster)
+    resolved(cluster)
+    given = read_given(["retention.ms=0", "file.delete.delay.ms=0"])
+    cluster.later(HOUR_MS)
+    for start in (None, 4):
+        retention = Retention(cluster.store, cluster.clock, cluster.ids, given, is_archive_alone=True, log_start_offset=start)
+        planned = dict(retention.done(["topicB"]))
+        other = planned[replace(path_of(B), topic_id=found.kept_id)]
+        assert isinstance(other, RetentionPlan)
+        assert [row["action"] for row in rows_of(other.manifest.path, other)] == ["keep"]
+    assert cluster.manifest(B).log_start_offset == cluster.manifest(B).end_offset
+    assert read(cluster.store, kept(cluster, found.kept_id)) == values(4, 5, 6, 7)
 
 
 def test_what_is_removed_waits_to_be_deleted_and_its_copies_are_the_same_bytes(tmp_path: Path) -> None:
