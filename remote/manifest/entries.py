@@ -1,7 +1,7 @@
 """The entries of one manifest version, wherever they stand: a page is read when it is come to, and only if it is needed."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 
 from local_log.errors import Missing, NotFound
@@ -13,19 +13,29 @@ from remote.store.api import ObjectReader
 PAGES_MAX = 8
 
 
+class PageNotHeld(Exception):
+    """A page would have to be read: somebody has to wait for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Pages of one partition, read once each; keeps the last `pages_max` of them (a page is about 1 MB when it is read)."""
+    """Pages of one partition, read once each; keeps the last `pages_max` of them (a page is about 1 MB when it is read).
+
+    Without `reads` one that is not kept is PageNotHeld.
+    """
 
     store: ObjectReader
     path: PartitionPath
     pages_max: int = PAGES_MAX
+    reads: bool = True
     _kept: dict[str, tuple[Item, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, ref: PageRef) -> tuple[Item, ...]:
-        """The items of a page. Raises Missing, Corrupt, Newer, Unavailable."""
+        """The items of a page. Raises Missing, Corrupt, Newer, Unavailable, PageNotHeld."""
         items = self._kept.pop(ref.name, None)
         if items is None:
+            if not self.reads:
+                raise PageNotHeld
             items = self._fetched(ref)
         self._kept[ref.name] = items
         while len(self._kept) > self.pages_max:
@@ -60,6 +70,10 @@ class Entries:
     def of(cls, store: ObjectReader, manifest: Manifest, *, pages_max: int = PAGES_MAX) -> "Entries":
         """The entries of a manifest that lies in `store`."""
         return cls(manifest, Pages(store, manifest.path, pages_max))
+
+    def of_held_pages(self) -> "Entries":
+        """The same, whose iterators raise PageNotHeld instead of reading a page."""
+        return replace(self, pages=replace(self.pages, reads=False))
 
     def __iter__(self) -> Iterator[SegmentEntry]:
         """All entries; each page is read once."""

@@ -100,12 +100,13 @@ class ArchivedLog:
         """Whether `batch_file` knows the segment of an offset without reading a page of the manifest."""
         return not self.manifest.pages or self._files.find(offset) is not None
 
-    def spans(self, start_offset: int, end_offset: int) -> Iterator[Span]:
+    def spans(self, start_offset: int, end_offset: int, *, waits: bool = True) -> Iterator[Span]:
         """The spans of segments that hold a range, in order.
 
-        Raises OffsetOutOfRange, Corrupt, Unavailable, and MissingRange on reaching missing offsets.
+        Raises OffsetOutOfRange, Corrupt, Unavailable, MissingRange on reaching missing offsets, and without `waits` PageNotHeld.
         """
-        return self._spans(start_offset, end_offset, fail_on_data_loss=True)
+        entries = self.entries if waits else self.entries.of_held_pages()
+        yield from self._spans(start_offset, end_offset, fail_on_data_loss=True, entries=entries)
 
     def position_of(self, entry: SegmentEntry, offset: int) -> int:
         """A position in a segment where a batch begins, at or before the batch with an offset."""
@@ -181,9 +182,11 @@ class ArchivedLog:
         epoch = epoch_of(self.manifest.leader_epochs, offset)
         return TimestampOffset(offset, NO_TIMESTAMP, NO_EPOCH if epoch is None else epoch)
 
-    def _spans(self, start_offset: int, end_offset: int, fail_on_data_loss: bool) -> Iterator[Span]:
-        entries = self.entries.overlapping(start_offset, end_offset)
-        for piece in spans_and_gaps(self.manifest, entries, start_offset, end_offset):
+    def _spans(
+        self, start_offset: int, end_offset: int, fail_on_data_loss: bool, entries: Entries | None = None
+    ) -> Iterator[Span]:
+        overlapping = (entries or self.entries).overlapping(start_offset, end_offset)
+        for piece in spans_and_gaps(self.manifest, overlapping, start_offset, end_offset):
             if isinstance(piece, Span):
                 yield piece
             elif fail_on_data_loss:

@@ -7,11 +7,13 @@ thread that brings what was requested ahead checks it as well.
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from local_log.errors import LogError
 from remote.lru_cache import LruCache
+from remote.manifest.entries import PageNotHeld
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read import read_ahead
 from remote.read.checked_windows import CheckedSegment, CheckedWindow, NoRoom, NotThere
@@ -79,11 +81,12 @@ class SharedReads:
             taken = began.segment.take_on(began.position, offset, end, max_bytes)
             if taken is not None:
                 found = Found(taken.parts, taken.size, taken.next_offset, taken.is_over)
-                self._ended(of, log, found, end_offset, began._replace(position=taken.position), began)
+                following = log.spans(found.next_offset, end_offset, waits=waits)
+                self._ended(of, log, found, following, began._replace(position=taken.position), began)
                 return found
         found, last = Found((), 0, offset, is_over=True), began
         try:
-            for span in log.spans(offset, end_offset):
+            for span in log.spans(offset, end_offset, waits=waits):
                 left, is_first = max_bytes - found.size, one_at_least and not found.parts
                 if left <= 0 and not is_first:
                     found = found._replace(is_over=False)
@@ -94,12 +97,14 @@ class SharedReads:
                 last = _End(span.entry, segment, log.manifest.put_id, taken.position, 0, 0) if taken.parts else last
                 if not taken.is_over:
                     break
+        except PageNotHeld as e:
+            raise NotThere from e
         except (LogError, NoRoom):
             if not found.parts:
                 raise
             found = found._replace(is_over=False)
         if found.parts and last is not None:
-            self._ended(of, log, found, end_offset, last, began)
+            self._ended(of, log, found, log.spans(found.next_offset, end_offset, waits=waits), last, began)
         return found
 
     def lend(self, of: Hashable, log: ArchivedLog, offsets: tuple[int, int]) -> CheckedWindow | None:
@@ -137,7 +142,9 @@ class SharedReads:
     def _named(self, of: Hashable, log: ArchivedLog, entry: SegmentEntry, *, waits: bool = True) -> CheckedSegment:
         return CheckedSegment(self.cache, self._segment(of, log, entry), log.manifest.path.segment(entry.log_name), waits)
 
-    def _ended(self, of: Hashable, log: ArchivedLog, found: Found, end_offset: int, last: _End, began: _End | None) -> None:
+    def _ended(
+        self, of: Hashable, log: ArchivedLog, found: Found, following: Iterator[Span], last: _End, began: _End | None
+    ) -> None:
         """Remembers where a read ended, and requests what follows if it was not the first in a row."""
         taken, ahead = found.size, 0
         if began is not None:
@@ -145,7 +152,8 @@ class SharedReads:
             wanted = min(AHEAD_GROWTH * taken, self._ahead_bytes_max // 2 if self.cache.is_far_ahead else self._ahead_bytes_max)
             at_least = min(taken, self.cache.window_bytes, self._ahead_bytes_max)
             if wanted - ahead >= at_least:
-                ahead = self._request_ahead(of, log, (found.next_offset, end_offset), last, wanted, at_least)
+                with suppress(PageNotHeld):  # the read that comes there waits for it
+                    ahead = self._request_ahead(of, log, following, last, wanted, at_least)
         end = last._replace(taken=taken, ahead=ahead)
         with self._lock:
             self._ends[of, found.next_offset] = end
@@ -154,11 +162,11 @@ class SharedReads:
                 self._ends.popitem(last=False)
 
     def _request_ahead(
-        self, of: Hashable, log: ArchivedLog, offsets: tuple[int, int], last: _End, wanted: int, at_least: int
+        self, of: Hashable, log: ArchivedLog, spans: Iterator[Span], last: _End, wanted: int, at_least: int
     ) -> int:
         """Requests the bytes after a read; how many of them are there or requested."""
         ahead = 0
-        for span in log.spans(*offsets):
+        for span in spans:
             entry = span.entry
             start = last.position if entry.segment_id == last.entry.segment_id else 0
             end = min(entry.log_size, start + wanted - ahead)

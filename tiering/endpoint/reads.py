@@ -220,7 +220,7 @@ class Reads:
     def _shared_at_once(self, log: TieredLog, offsets: tuple[int, int], max_bytes: int, *, one_at_least: bool) -> Found:
         """The same for read_uncommitted, of what is in the cache and was checked. Raises NotAtHand for anything else."""
         archived = log.archived_part(offsets[0], Isolation.read_uncommitted)
-        if archived is None or archived[0].manifest.pages:  # which may have to be read for the segments that follow
+        if archived is None:
             raise NotAtHand
         place, asked = _place(archived[0]), (offsets[0], archived[1])
         try:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from archive_fakes import CallNumber, Door, FailsBefore, MemoryStore
+from archive_fakes import CallNumber, CountingIds, Door, FailsBefore, MemoryStore, SleptClock
 from archived_worlds import World
 from encodings_to_try import ENCODED, KEYS, transforms
 from hypothesis import given, settings
@@ -16,6 +16,8 @@ from pools import InstantPool, LazyPool, ShuffledPool
 
 from local_log.errors import Corrupt, OffsetOutOfRange, Unavailable
 from remote.archive import manifests
+from remote.manifest.model import Limits
+from remote.manifest.store import ManifestWriter
 from remote.read.checked_windows import CheckedWindow, NoRoom, NotThere
 from remote.read.context import ReadContext
 from remote.read.log import ArchivedLog
@@ -239,6 +241,28 @@ def test_what_is_not_in_memory_is_waited_for_only_by_those_who_may(store: Memory
     assert bytes_of(reads.read("made", log, (14, 90), 100, one_at_least=True)) == batch_of(12, range(12, 15))
     with pytest.raises(OffsetOutOfRange):
         reads.read("made", log, (91, 92), 100, one_at_least=True)
+
+
+def test_who_may_not_wait_reads_no_page_of_a_manifest_and_needs_none_that_was_read() -> None:
+    store = MemoryStore()
+    made(store, SEGMENTS)
+    path, manifest = opened(store).manifest.path, opened(store).manifest
+    limits = Limits(inline_max=1, page_entries=1, fan_out=8)
+    writer = ManifestWriter(store, path, SleptClock(), CountingIds("f"), "writer", manifest.writer_epoch, limits)
+    assert len(writer.commit(manifest, lambda as_it_is: as_it_is).pages) == 2
+    door = Door(store)
+    reads, log = SharedReads(WindowCache(1 << 20, None, 16_384, 4_096)), opened(door)
+
+    def read(offset: int, *, waits: bool) -> Found:
+        return reads.read("made", log, (offset, 90), 10 * BATCH, one_at_least=True, waits=waits)
+
+    with pytest.raises(NotThere):
+        read(0, waits=False)
+    assert not [call for call in door.calls if call[0] == "get" and "/pages/" in call[1]]
+    assert b"".join(bytes_of(read(offset, waits=True)) for offset in (0, 30, 60)) == ALL
+    before = len(door.calls)
+    assert b"".join(bytes_of(read(offset, waits=False)) for offset in (0, 30, 60)) == ALL
+    assert door.calls[before:] == []
 
 
 @pytest.mark.parametrize("order", [1, -1])

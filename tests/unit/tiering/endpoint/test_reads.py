@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 
 import pytest
+from archive_fakes import CountingIds, FixedClock, MemoryStore
 from golden_logs import broker_logs
 from logs_to_archive import local_logs, offload_all, path_of
 from one_offload import TXN
@@ -13,7 +14,8 @@ from one_offload import TXN
 from local_log.batch_file import BatchFile
 from local_log.errors import Corrupt, NotFound
 from local_log.file_range import FileRange
-from remote.manifest.store import load_newest
+from remote.manifest.model import Limits
+from remote.manifest.store import ManifestWriter, load_newest
 from remote.read.log import ArchivedLog
 from remote.store.folder.store import FolderStore
 from tiering.endpoint.at_hand import NotAtHand
@@ -68,6 +70,26 @@ def test_what_was_read_is_at_hand_with_the_same_bytes(log: TieredLog) -> None:
         at_once = reads.read_at_once(log, offset, max_bytes, one_at_least=True)
         cold = read(Reads(), log, offset, max_bytes)
         assert (bytes_of(at_once), at_once.size, at_once.next_offset) == (bytes_of(cold), cold.size, cold.next_offset)
+
+
+def test_what_was_read_of_an_archive_whose_manifest_has_pages_is_at_hand_with_the_same_bytes(tmp_path: Path) -> None:
+    folder, store = broker_logs(tmp_path, TXN), MemoryStore()
+    offload_all(folder, store)
+    path = path_of(local_logs(folder)[TXN])
+    newest = load_newest(store, path)
+    assert newest is not None
+    limits = Limits(inline_max=1, page_entries=1, fan_out=8)
+    writer = ManifestWriter(store, path, FixedClock(), CountingIds("f"), "writer", newest.manifest.writer_epoch, limits)
+    archived = ArchivedLog(store, writer.commit(newest.manifest, lambda as_it_is: as_it_is))
+    assert archived.manifest.pages
+    reads, log, offset = Reads(), TieredLog(None, archived), archived.log_start_offset
+    while offset < archived.end_offset:
+        with pytest.raises(NotAtHand):
+            reads.read_at_once(log, offset, 5_000, one_at_least=True)
+        cold = read(reads, log, offset, 5_000)
+        at_once = reads.read_at_once(log, offset, 5_000, one_at_least=True)
+        assert (bytes_of(at_once), at_once.next_offset) == (bytes_of(cold), cold.next_offset)
+        offset = next(e.end_offset for e in archived.entries if e.end_offset > offset)
 
 
 def test_a_file_that_took_the_place_of_one_that_was_checked_is_not_taken_for_it(log: TieredLog) -> None:
