@@ -12,6 +12,7 @@ from tiering.endpoint.apis.kafka_apis import handle
 from tiering.endpoint.apis.repeated_fetches import KnownFetches, RepeatedFetches
 from tiering.endpoint.fetch_loop.loading import answer_ready
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Received, Unsent
+from tiering.endpoint.fetch_loop.tables import COPIED_MAX
 from tiering.endpoint.protocol.api_keys import FETCH
 from tiering.endpoint.protocol.messages.fetch import FetchPartition, FetchRequest
 from tiering.endpoint.protocol.requests import RequestHeader, write_request
@@ -32,10 +33,10 @@ _clients: dict[int, list["LoopClient"]] = {}
 
 
 @contextmanager
-def fetch_loop(endpoint: Endpoint) -> Iterator[FetchLoop]:
+def fetch_loop(endpoint: Endpoint, copied_max: int = COPIED_MAX) -> Iterator[FetchLoop]:
     compiled = answer_ready(endpoint.said.append)
     assert compiled is not None
-    loop = FetchLoop(compiled, at_once(endpoint))
+    loop = FetchLoop(compiled, at_once(endpoint), copied_max=copied_max)
     try:
         yield loop
     finally:
@@ -53,6 +54,7 @@ class LoopClient:
         self.client, self.server = socket.socketpair()
         _clients.setdefault(id(loop), []).append(self)
         self.client.settimeout(5)
+        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # who asks takes an answer when it is there
         self.server.setblocking(False)
         assert loop.add(self.server.fileno())
         self.arm()

@@ -4,7 +4,8 @@ It knows what `tables` says, and answers only a request that it knows whole, for
 elements are unsigned, as in all kernels.
 
 An answer of up to ANSWER_MAX bytes of batches is read, looked at and sent. A larger one is sent from the mapping of its file,
-where spans say which batches were checked, and the file is looked at before and after; or from a window of the cache.
+where spans say which batches were checked, and the file is looked at before and after, or from a window of the cache. What a file
+has of it after COPIED_MAX bytes is sent by `sendfile`.
 """
 
 from typing import Any, Final
@@ -26,6 +27,7 @@ from tiering.endpoint.fetch_loop.tables import (
     EVENT_BYTES,
     EVENT_DATA_AT,
     FILE,
+    IN_MEMORY,
     NO_FILE,
     NO_GROUP,
     NOTHING,
@@ -44,7 +46,7 @@ from tiering.endpoint.fetch_loop.tables import (
 
 _0, _1, _2, _3, _4, _8, _16, _24 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 8, 16, 24))
 _CORRELATION_ID_AT, _CRC_AT = _8, np.uint64(17)
-_VECTOR, _MESSAGE, _TIME, _POLL, _TIMEOUT = (np.uint64(n) for n in (32, 40, 48, 50, 52))
+_VECTOR, _MESSAGE, _TIME, _POLL, _TIMEOUT, _POSITION = (np.uint64(n) for n in (32, 40, 48, 50, 52, 54))
 """Where in `Tables.structs` something is, after what `lookup` has there."""
 _EVENT_BYTES, _EVENT_DATA_AT = np.uint64(EVENT_BYTES), np.uint64(EVENT_DATA_AT)
 _CHANNELS_MAX, _RECEIVED_MAX = np.uint64(CHANNELS_MAX), np.uint64(RECEIVED_MAX)
@@ -180,17 +182,30 @@ def _answer(number: Any, requests: Any, frames: Any, files: Any, batches: Any, r
 def _send_mapped(
     socket: Any, file: Any, position: Any, size: Any, at: Any, whole: Any, answer: Any, until_ns: Any, state: Any, structs: Any
 ) -> Any:
-    """Sends what was packed, and between it what is mapped, until nobody takes it or others wait: how many bytes."""
+    """Sends what was packed, and between it what is mapped, until nobody takes it or others wait: how many bytes.
+
+    Of a file's bytes those after `copied_max` are sent by `sendfile`.
+    """
     start, head, end, left = np.int64(answer.ctypes.data), np.int64(at), np.int64(whole), np.int64(whole)
+    copied = size if file.descriptor == IN_MEMORY else min(size, state.copied_max)
+    more = libc.MORE if copied < size else libc.NONE
     structs[_MESSAGE + _2], structs[_MESSAGE + _3] = np.int64(structs[_VECTOR:].ctypes.data), 3
     for sends in range(SENDS_MAX):
         sent = end - left
         of_head, of_file = min(sent, head), min(max(sent - head, 0), size)
         of_tail = sent - of_head - of_file
-        structs[_VECTOR], structs[_VECTOR + _1] = start + of_head, head - of_head
-        structs[_VECTOR + _2], structs[_VECTOR + _3] = file.mapping + position + of_file, size - of_file
-        structs[_VECTOR + _4], structs[_VECTOR + _4 + _1] = start + head + of_tail, end - head - size - of_tail
-        taken = libc.sendmsg(socket, structs[_MESSAGE:].ctypes.data, libc.DONTWAIT | libc.NOSIGNAL)
+        if copied <= of_file < size:
+            structs[_POSITION] = position + of_file
+            from_there = structs[_POSITION:].ctypes.data
+            taken = libc.sendfile(socket, np.int32(file.descriptor), from_there, np.uint64(size - of_file))
+        else:
+            mapped = max(copied - of_file, 0)
+            structs[_VECTOR], structs[_VECTOR + _1] = start + of_head, head - of_head
+            structs[_VECTOR + _2], structs[_VECTOR + _3] = file.mapping + position + of_file, mapped
+            structs[_VECTOR + _4] = start + head + of_tail
+            structs[_VECTOR + _4 + _1] = end - head - size - of_tail if of_file + mapped == size else 0
+            flags = libc.DONTWAIT | libc.NOSIGNAL | (more if of_file < copied else libc.NONE)
+            taken = libc.sendmsg(socket, structs[_MESSAGE:].ctypes.data, flags)
         left -= max(taken, 0)
         if left == 0 or _now_ns(structs) > until_ns:
             break

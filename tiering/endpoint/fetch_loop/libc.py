@@ -19,6 +19,7 @@ def _of_libc(name: str, *signature: Any) -> Any:
 recv = _of_libc("recv", _int, _size, _size, _int, _ssize)
 send = _of_libc("send", _int, _size, _size, _int, _ssize)
 sendmsg = _of_libc("sendmsg", _int, _size, _int, _ssize)
+sendfile = _of_libc("sendfile", _int, _int, _size, _size, _ssize)
 pread = _of_libc("pread", _int, _size, _size, _long, _ssize)
 statx = _of_libc("statx", _int, _size, _int, types.uint32, _size, _int)
 epoll_wait = _of_libc("epoll_wait", _int, _size, _int, _int, _int)
@@ -33,6 +34,8 @@ READABLE: Final = 1
 WRITABLE: Final = 4
 DONTWAIT: Final = np.int32(0x40)
 NOSIGNAL: Final = np.int32(0x4000)
+MORE: Final = np.int32(0x8000)
+NONE: Final = np.int32(0)
 EMPTY_PATH: Final = np.int32(0x1000)
 """To `statx`: the file is its descriptor."""
 SIZE_AND_MODIFIED: Final = np.uint32(0x240)

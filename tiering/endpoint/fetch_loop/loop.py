@@ -22,6 +22,7 @@ from tiering.endpoint.fetch_loop.tables import (
     ANSWER_MAX,
     CHANGED,
     CHANNELS_MAX,
+    COPIED_MAX,
     FILES_MAX,
     NO_FILE,
     NO_GROUP,
@@ -77,7 +78,7 @@ class FetchLoop:
     `others` is a descriptor that can be read while anything waits for this thread, also the connections of the loop.
     """
 
-    def __init__(self, answer_ready: AnswerReady, context: Context, others: int = NO_FILE) -> None:
+    def __init__(self, answer_ready: AnswerReady, context: Context, others: int = NO_FILE, copied_max: int = COPIED_MAX) -> None:
         self._answer_ready, self._context = answer_ready, context
         self._tables = Tables()
         self._batches = KnownBatches(self._tables)
@@ -90,6 +91,7 @@ class FetchLoop:
         self._credit = LEARNED_MAX * ANSWERS_A_LOOK
         """How many looks there may be, times ANSWERS_A_LOOK."""
         self._state["epoll"], self._state["others"], self._state["limit_ns"] = self._epoll.fileno(), others, LIMIT_NS
+        self._state["copied_max"] = copied_max
 
     def fileno(self) -> int:
         """Can be read while connections are ready."""

@@ -1,4 +1,5 @@
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from local_log.errors import Conflict
 from local_log.file_range import FileRange
 from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 from tiering.endpoint.fetch_loop.loop import FetchLoop, Unsent
+from tiering.endpoint.fetch_loop.tables import COPIED_MAX
 
 NONE = "g-codec-none"
 BYTES = 100_000
@@ -34,14 +36,14 @@ def file_of(folder: Path) -> Path:
     return min((folder / f"{NONE}-0").glob("*.log"))
 
 
-@pytest.mark.parametrize("version", [11, 18])
+@pytest.mark.parametrize(("version", "copied_max"), [(11, COPIED_MAX), (11, 50_000), (18, COPIED_MAX), (18, 60_000)])
 def test_larger_answers_begin_with_any_batch_of_a_file_and_end_with_any_that_fits(
-    world: World, endpoints: list[Endpoint], version: int
+    world: World, endpoints: list[Endpoint], version: int, copied_max: int
 ) -> None:
     batches = batches_of(world.folders["local alone"], f"{NONE}-0")[:9]  # of the first file
     offsets = [offset for batch in batches for offset in {batch.base_offset, batch.last_offset}]
     for endpoint, is_in_a_file in zip(endpoints, (True, False, True), strict=True):
-        with fetch_loop(endpoint) as loop:
+        with fetch_loop(endpoint, copied_max) as loop:
             for max_bytes in (40_000, BYTES, 1 << 20):
                 requests = [larger(endpoint, offset, max_bytes, version) for offset in offsets]
                 right = [the_long_way(endpoint, request) for request in requests]
@@ -65,22 +67,36 @@ def test_a_larger_fetch_below_the_log_start_is_out_of_range_although_it_is_check
             assert client.ask(larger(endpoint, offset)) == the_long_way(endpoint, larger(endpoint, offset))
 
 
+@pytest.mark.parametrize("copied_max", [COPIED_MAX, 1_000], ids=["what is copied", "what sendfile sends"])
 def test_what_the_socket_does_not_take_of_a_larger_answer_is_a_range_of_its_file(
-    endpoints: list[Endpoint], loop: FetchLoop
+    endpoints: list[Endpoint], copied_max: int
 ) -> None:
-    client = knows(endpoints[0], loop)
-    frame = larger(endpoints[0])
-    client.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-    right, before = the_long_way(endpoints[0], frame), counted(endpoints[0], NONE)
-    found = client.event(frame)
-    assert isinstance(found, Unsent)
-    assert right is not None
-    assert b"".join(map(bytes_of, found.parts)) == right
-    assert [type(part) for part in found.parts] == [bytes, FileRange, bytes]
-    assert 0 < found.sent < len(right)
-    assert client.client.recv(found.sent, socket.MSG_WAITALL) == right[: found.sent]
-    after = counted(endpoints[0], NONE)
-    assert (after - before)[1] == 1
+    with fetch_loop(endpoints[0], copied_max) as loop:
+        client = knows(endpoints[0], loop)
+        frame = larger(endpoints[0])
+        client.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        right, before = the_long_way(endpoints[0], frame), counted(endpoints[0], NONE)
+        found = client.event(frame)
+        assert isinstance(found, Unsent)
+        assert right is not None
+        assert b"".join(map(bytes_of, found.parts)) == right
+        assert [type(part) for part in found.parts] == [bytes, FileRange, bytes]
+        assert 0 < found.sent < len(right)
+        assert client.client.recv(found.sent, socket.MSG_WAITALL) == right[: found.sent]
+        after = counted(endpoints[0], NONE)
+        assert (after - before)[1] == 1
+
+
+def test_a_client_that_takes_a_larger_answer_slowly_gets_all_of_it_in_order(endpoints: list[Endpoint]) -> None:
+    with fetch_loop(endpoints[0], copied_max=30_000) as loop:
+        client = knows(endpoints[0], loop)
+        client.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        taken = list[bytes]()
+        taker = threading.Thread(target=lambda: taken.append(client.answer()))
+        taker.start()
+        assert client.event(larger(endpoints[0])) is None, "the loop waits for who takes it"
+        taker.join()
+        assert taken == [the_long_way(endpoints[0], larger(endpoints[0]))]
 
 
 def test_a_file_that_was_written_since_its_batches_were_checked_is_not_sent(
