@@ -225,7 +225,9 @@ def soak(out: Path, minutes: float, round_s: float, seed: int) -> dict[str, Any]
         wrong = [*report["wrong"], *report["shown"]]
         if not wrong and not report["too_little"]:
             shutil.rmtree(folder)
-        elif wrong:
+        else:
+            shutil.copy(out / CLIENTS_LOG, folder)  # the next round begins another one
+        if wrong:
             wrong.append(f"see {folder / 'history.jsonl'}")
     idle = {report["seed"]: report["too_little"] for report in reports if report["too_little"]}
     if len(idle) * IDLE_PART_MAX > len(reports):
@@ -298,7 +300,8 @@ def run(out: Path, given: argparse.Namespace, mutants: list[str]) -> None:
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     if report["wrong"]:
         sys.exit(1)
-    shutil.rmtree(out)
+    if not report["rounds_of_too_little"]:
+        shutil.rmtree(out)
 
 
 if __name__ == "__main__":
