@@ -82,8 +82,8 @@ def _of_arrays(
     if [name for name in names if name in our_names] != [name for name in our_names if name in names]:
         yield Difference(f"{path}[order]", names, our_names, within)
     rest = list(ours)
-    for one in theirs:
-        found = next((other for other in rest if _name(other) == _name(one)), None)
+    for one in sorted(theirs, key=lambda one: one not in ours):  # several may have one name: those that are the same are a pair
+        found = min((other for other in rest if _name(other) == _name(one)), key=lambda other: _likeness(one, other), default=None)
         if found is None:
             yield Difference(f"{path}[]", one, None, within)
         else:
@@ -91,6 +91,11 @@ def _of_arrays(
             yield from differences(one, found, path, within)
     for other in rest:
         yield Difference(f"{path}[]", None, other, within)
+
+
+def _likeness(one: Any, other: Any) -> tuple[bool, bool]:
+    """The least of two elements with one name that are most alike: members whose ids nobody was told have their instances' ids."""
+    return one != other, getattr(one, "group_instance_id", None) != getattr(other, "group_instance_id", None)
 
 
 def _merged(elements: tuple[Any, ...]) -> tuple[Any, ...]:
