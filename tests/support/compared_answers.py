@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 from tiering.endpoint.protocol.api_keys import Api
@@ -82,8 +83,9 @@ def _of_arrays(
     if [name for name in names if name in our_names] != [name for name in our_names if name in names]:
         yield Difference(f"{path}[order]", names, our_names, within)
     rest = list(ours)
-    for one in sorted(theirs, key=lambda one: one not in ours):  # several may have one name: those that are the same are a pair
-        found = min((other for other in rest if _name(other) == _name(one)), key=lambda other: _likeness(one, other), default=None)
+    for one in sorted(theirs, key=lambda one: one not in ours):  # several may have one name: those that are the same are pairs
+        named = (other for other in rest if _name(other) == _name(one))
+        found = min(named, key=partial(_unlike, one), default=None)
         if found is None:
             yield Difference(f"{path}[]", one, None, within)
         else:
@@ -93,8 +95,8 @@ def _of_arrays(
         yield Difference(f"{path}[]", None, other, within)
 
 
-def _likeness(one: Any, other: Any) -> tuple[bool, bool]:
-    """The least of two elements with one name that are most alike: members whose ids nobody was told have their instances' ids."""
+def _unlike(one: Any, other: Any) -> tuple[bool, bool]:
+    """Least for the element that is most like `one`: of members whose ids nobody was told, for that with its instance's id."""
     return one != other, getattr(one, "group_instance_id", None) != getattr(other, "group_instance_id", None)
 
 
