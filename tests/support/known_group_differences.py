@@ -4,12 +4,12 @@ from compared_answers import Compared, Difference
 from known_difference import KnownDifference
 from mixed_members import subscription
 
-from local_log.errors import Corrupt
-from tiering.endpoint.coordinator.consumer_protocol import read_assignment, read_subscription
 from tiering.endpoint.protocol.api_keys import (
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_GROUPS,
     JOIN_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
     SYNC_GROUP,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -48,26 +48,9 @@ def _is_not_upgraded(of: Compared, found: Difference) -> bool:
         return False
     if of.theirs.error_code != ErrorCode.REBALANCE_IN_PROGRESS:
         return False
-    given = [one.assignment for said in of.before if isinstance(said, SyncGroupRequest) for one in said.assignments]
-    joins = (said for said in (*of.before, of.request) if isinstance(said, JoinGroupRequest))
-    subscribed = [protocol.metadata for join in joins for protocol in join.protocols]
-    is_odd = any(map(_is_odd, given)) or any(map(_is_odd_subscription, subscribed))
-    return is_odd and any(isinstance(one, ConsumerGroupHeartbeatRequest) for one in of.before)
-
-
-def _is_odd(assignment: bytes) -> bool:
-    try:
-        return bool(assignment and read_assignment(assignment).user_data)
-    except Corrupt:
-        return True
-
-
-def _is_odd_subscription(metadata: bytes) -> bool:
-    try:
-        read_subscription(metadata)
-    except Corrupt:
-        return True
-    return False
+    # Who waits is answered by an upgrade here, too: it was refused. A broker finds out why only after it has answered them, in
+    # ConsumerGroup.fromClassicGroup (odd bytes, a partition of two members) or behind it (a group that is full).
+    return any(isinstance(one, ConsumerGroupHeartbeatRequest) and one.member_epoch == 0 for one in of.before)
 
 
 def _downgrades_in_its_place(of: Compared, found: Difference) -> bool:
@@ -82,11 +65,10 @@ def _downgrades_in_its_place(of: Compared, found: Difference) -> bool:
 
 def _forgets_group(of: Compared, found: Difference) -> bool:
     is_refused = any(isinstance(one, JoinGroupRequest) and one.member_id for one in of.before)
-    if found.path == "error_code":
-        is_heard = of.api is CONSUMER_GROUP_HEARTBEAT
-        return (
-            is_refused and is_heard and (found.theirs, found.ours) == (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
-        )
+    if found.path.endswith("error_code"):
+        asks_group = of.api in (CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH)
+        is_unknown = found.theirs in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.ILLEGAL_GENERATION)  # by the version of a commit
+        return is_refused and asks_group and is_unknown and found.ours == ErrorCode.UNKNOWN_MEMBER_ID
     is_epoch = found.path.endswith(("epoch", "generation_id")) and None not in (found.theirs, found.ours)
     return is_refused and is_epoch and found.theirs in (1, 2) and bool(found.ours > found.theirs)
 
@@ -152,7 +134,7 @@ GROUP_DIFFERENCES = (
         ),
     ),
     KnownDifference(
-        "JoinGroup, SyncGroup: one that waits when a group cannot be upgraded, for what its members subscribe or are assigned",
+        "JoinGroup, SyncGroup: one that waits when a group cannot be upgraded: it is full, or its members' assignments are odd",
         "It goes on waiting. A broker answers it with REBALANCE_IN_PROGRESS, and so its member joins again.",
         _is_not_upgraded,
         (
@@ -173,7 +155,7 @@ GROUP_DIFFERENCES = (
         ),
     ),
     KnownDifference(
-        "ConsumerGroupHeartbeat: a group without members, after a JoinGroup with an unknown member id was refused",
+        "All that ask a group: one without members, after a JoinGroup with an unknown member id was refused",
         "It is still there, and its epoch goes on. A broker has forgotten it, without having written that down.",
         _forgets_group,
         (
