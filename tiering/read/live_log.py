@@ -209,8 +209,8 @@ class LiveLog:
         def read(archived: ArchivedLog | None) -> _Archived:
             if archived is None or offset >= archived.end_offset:
                 raise self._missing(archived, offset, border)
-            found, following = self._chunks(archived, offset, border, max_bytes, one=one)
             with_aborted = isolation is Isolation.read_committed
+            found, following = self._chunks(archived, offset, border, max_bytes, one=one, is_current=with_aborted)
             return _Archived(found, following, archived.aborted(offset, following) if with_aborted else None)
 
         found = self._of_archive(offset + 1, read)
@@ -227,11 +227,19 @@ class LiveLog:
         every: tuple[Part, ...] = parts if local.range is None or is_useless else (*parts, local.range)
         return _fetched(now, every, local.first_batch_is_cut and not parts, aborted)
 
-    def _chunks(self, archived: ArchivedLog, offset: int, border: int, max_bytes: int, *, one: bool) -> tuple[list[Chunk], int]:
-        """Whole batches below the border, and the offset to go on at, which is the border if no more follow."""
-        end = min(border, archived.end_offset)
+    def _chunks(
+        self, archived: ArchivedLog, offset: int, border: int, max_bytes: int, *, one: bool, is_current: bool
+    ) -> tuple[list[Chunk], int]:
+        """Whole batches below the border, and the offset to go on at, which is the border if no more follow.
+
+        `is_current`: as `archived` has them, not as an older manifest had them, whose aborted transactions it may not know.
+        """
+        end, path = min(border, archived.end_offset), archived.manifest.path
         while True:
-            read = self.reads.begin(archived.manifest.path, archived, offset, max_bytes)
+            read = self.reads.begin(path, archived, offset, max_bytes)
+            if is_current and read.archived is not archived:
+                read.close()
+                read = SequentialRead(path, archived, offset, max_bytes)
             until = min(end, read.end_offset)  # a read that was begun with an older manifest ends where that one does
             try:
                 chunks, is_over = self._taken(read, until, max_bytes, one=one)

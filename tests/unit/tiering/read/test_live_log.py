@@ -330,6 +330,23 @@ def test_a_read_by_an_older_manifest_whose_objects_are_gone_begins_anew(at: Owne
     assert at.live.fetch(2, 1).parts == (at.batches[2],)
 
 
+def test_a_committed_fetch_does_not_go_on_with_records_of_a_history_that_the_archive_has_left(tmp_path: Path) -> None:
+    at, other = OwnedLog(str(tmp_path)), OwnedLog(str(tmp_path / "other"))
+    for number in range(8):
+        at.transaction(1, 2, sequence=2 * number, commit=False)
+    at.fill(9)
+    at.offload()
+    at.drop()
+    for offset in (0, 1):  # the second one is kept, and has read on
+        assert [one.first_offset for one in at.live.fetch(offset, 1, COMMITTED).aborted or ()] == [0]
+    other.fill(30)
+    other.offload()
+    at.live.load = other.live.load
+    at.live.refresh()
+    found = at.live.fetch(2, 1, COMMITTED)
+    assert (found.read(), found.aborted) == (other.batches[2], ())
+
+
 def test_reads_that_are_not_continued_give_way(at: OwnedLog) -> None:
     at.live.reads = reads = ArchiveReads(open_max=2)
     for offset in (0, 6, 2, 4):
