@@ -90,6 +90,10 @@ class LogDir:
     def settle(self, partition: TopicPartition) -> None:
         """Has what is replicated of a log survive a loss of power, before it is archived. A broker's replicas see to that."""
 
+    def deleted_to(self, partition: TopicPartition) -> int:
+        """The offset below which users have deleted a log's records, as far as that is known: nothing tells it of a broker's."""
+        return 0
+
     def id(self) -> str:
         """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.
 

@@ -4,7 +4,7 @@ A source is a log directory. For each source the manifest records the start and 
 lost if a source had it at the last record, no longer has it, and the archive does not hold it, unless another source may still
 have it: a source that is not gone and whose recorded log contains the offset. Offsets below the archive's log start offset are
 not lost: the archive's own retention deleted them. Offsets that compaction emptied are not lost either: their segments stay in
-the log, or their gap says so.
+the log, or their gap says so. Nor are those that users are known to have deleted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,11 +24,13 @@ class Seen:
     """What a source has of a partition now: its log start offset, and the ranges of offsets that can be copied from it.
 
     The ranges reach below the log start offset if an inactive segment does, since a segment is copied with all of its batches.
+    What lies below `deleted_to` users are known to have deleted: that is no loss.
     """
 
     source: str
     log_start_offset: int
     held: tuple[Range, ...]
+    deleted_to: int = 0
 
 
 def lost_ranges(manifest: Manifest) -> tuple[Loss, ...]:
@@ -90,7 +92,8 @@ def local_deletions_recorded(manifest: Manifest, seen: Seen, now_ms: int) -> Man
         else [hole for gap in _gaps_not_of_compaction(manifest) for hole in clipped([gap], known, seen.log_start_offset)]
     )
     others = [range_of(start, manifest.local_log_end_offsets.get(o, start)) for o, start in _others(manifest, seen.source)]
-    return _with(replace(manifest, losses=kept), without([*holes, before], [*seen.held, *others]), DELETED_BEFORE_COPY, now_ms)
+    lost = without([*holes, before], [(0, seen.deleted_to), *seen.held, *others])
+    return _with(replace(manifest, losses=kept), lost, DELETED_BEFORE_COPY, now_ms)
 
 
 def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: int) -> Manifest:

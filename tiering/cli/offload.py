@@ -141,8 +141,9 @@ def _run(
     }
     moved = Work(sum(sizes.values()))
     offload = OffloadLogs(
-        store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces()
-    )
+        store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces(),
+        source.deleted_to,
+    )  # fmt: skip
 
     def work() -> "Iterator[Result]":
         taken = set[int]()

@@ -38,3 +38,9 @@ class OwnLogDir(LogDir):
         """
         with suppress(NotFound):  # deleted meanwhile
             self.tier.log(partition).sync_appended()
+
+    def deleted_to(self, partition: TopicPartition) -> int:
+        """See LogDir. The start of a tiered log moves only by DeleteRecords and with the archive's."""
+        with suppress(NotFound):  # deleted meanwhile
+            return self.tier.followed_start(partition)
+        return 0

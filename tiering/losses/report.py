@@ -8,11 +8,11 @@ from remote.manifest.model import Manifest
 from remote.manifest.transitions import first_seen, source_seen
 
 
-def log_recorded(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int) -> Manifest:
+def log_recorded(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int, deleted_to: int = 0) -> Manifest:
     """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
-    `start` is the first offset that can be archived. Nothing is recorded for a folder without segments. The log's end is read
-    only if something has changed.
+    `start` is the first offset that can be archived, `deleted_to` is as in Seen. Nothing is recorded for a folder without
+    segments. The log's end is read only if something has changed.
     """
     if not log.segments:
         return manifest
@@ -21,7 +21,8 @@ def log_recorded(manifest: Manifest, log: LogReader, start: int, source: str, no
     first, active = log.segments[0].base_offset, log.segments[-1].base_offset
     end = end_of(log) if manifest.losses else INT64_MAX
     held = ((first, active), (max(log.log_start_offset, active), end))
-    after = source_seen(local_deletions_recorded(manifest, Seen(source, log.log_start_offset, held), now_ms), source, start)
+    seen = Seen(source, log.log_start_offset, held, deleted_to)
+    after = source_seen(local_deletions_recorded(manifest, seen, now_ms), source, start)
     return manifest if after == manifest else source_seen(after, source, start, end_of(log))
 
 

@@ -24,7 +24,8 @@ from tiering.offload.plan import Decision, lost_offsets, plan_offload
 class OffloadPlan:
     """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before.
 
-    `cleaned` are the segments that were cleaned since they were archived, and are to be copied again.
+    `cleaned` are the segments that were cleaned since they were archived, and are to be copied again. Users are known to have
+    deleted the records below `deleted_to`.
     """
 
     log: LogReader
@@ -33,6 +34,7 @@ class OffloadPlan:
     decisions: tuple[Decision, ...]
     formers: tuple[str, ...] = ()
     cleaned: tuple[Cleaned, ...] = ()
+    deleted_to: int = 0
 
     @property
     def manifest(self) -> Manifest:
@@ -57,13 +59,14 @@ class OffloadPlan:
 
     def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
         """The manifest with the state of the log recorded."""
-        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms)
+        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms, self.deleted_to)
 
 
-def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> OffloadPlan:
+def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_to: int = 0) -> OffloadPlan:
     """The plan for one log. Reads only, and nothing of a log that has only its active segment.
 
-    `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has.
+    `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has. `deleted_to`: the
+    records below were deleted by users, and are not lost if the archive lacks them.
 
     Raises Corrupt, NotFound, Unreadable, Unavailable, Invalid for a topic that was deleted from the archive, Conflict for a log
     with other records than the archive.
@@ -81,7 +84,7 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False) -> Offlo
         is_known, formers = former_ids(store, path)
         if is_known:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, known, decisions, formers, cleaned)
+    return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to)
 
 
 def not_archived_yet(path: PartitionPath, log: LogReader) -> Manifest:

@@ -32,7 +32,8 @@ Result = tuple[LogReader | Unopened | GoneLog, Done]
 class OffloadLogs:
     """Offloads logs of `source` into `store`. A dry run only plans; with `copies_nothing` manifests record new logs and losses,
     but no segment is copied. `progress` is called with numbers of bytes, by several threads at once. `replaces` says of a log
-    whether what was cleaned since it was archived takes the place of what is archived.
+    whether what was cleaned since it was archived takes the place of what is archived, `deleted_to` below which offset users
+    have deleted its records.
 
     `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten. `results` are those
     of `run` as they came, also what nobody took since the run was interrupted.
@@ -48,6 +49,7 @@ class OffloadLogs:
     copies_nothing: bool = False
     known: SeenLogs = field(default_factory=dict)
     replaces: Callable[[LogReader], bool] = lambda log: False
+    deleted_to: Callable[[TopicPartition], int] = lambda partition: 0
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     results: list[Result] = field(default_factory=list, init=False)
     _unanswered: int = field(default=0, init=False)
@@ -105,7 +107,7 @@ class OffloadLogs:
             self._remember(log, 0 if problem else now_ms)
 
     def _planned(self, log: LogReader) -> Iterator[Done]:
-        due = plan(log, self.store, replaces=self.replaces(log))
+        due = plan(log, self.store, replaces=self.replaces(log), deleted_to=self.deleted_to(log.partition))
         if self.is_dry_run:
             yield from map(Done, due.losses(self.source, self.clock.now_ms()))
             yield from (Done(decision) for decision in due.decisions)

@@ -11,6 +11,7 @@ from logs_at_work import batch_of
 from small_logs import NOW
 
 from local_log.engine.manager.config import ManagerConfig
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.formats.filenames import TopicPartition
 from local_log.os_disk import OsWritableDisk
 from tiering.local_tier.local_tier import LocalTier
@@ -89,6 +90,24 @@ def test_describe_offsets_and_fetch_before_local_retention_and_after_it(own: Pat
     assert [offset and offset.offset for offset in found] == after[1]
     assert [value for batch in live.read(0) for value in batch.column("offset").to_pylist()] == list(range(END))
     assert tier.stop() == ()
+
+
+def test_an_offload_tells_of_no_loss_where_users_have_deleted_records(own: Path, rows: Rows, tmp_path: Path) -> None:
+    given = ("--archive", tmp_path / "archive", "--own-log-dir", own)
+    rows("offload", *given)
+    tier = process(own)
+    log = tier.log(ORDERS)
+    for number in range(BATCHES):
+        log.append_as_leader(batch_of(f"{number}" * 60, "x" * 60, time=NOW), 3)
+    log.maybe_increment_log_start_offset(END + 50)
+    assert delete_old_segments(log, NOW) > 0
+    assert tier.stop() == ()
+    bases = sorted(int(file.stem) for file in (own / "orders-0").glob("*.log"))
+    assert bases[0] > END
+    found = rows("offload", *given)
+    assert {row["action"] for row in found} == {"copied", "keep"}
+    (row,) = rows("describe", *given[:2], "--log-dir", own)
+    assert (row["log_start_offset"], row["archived_up_to"], row["log_end_offset"]) == (0, bases[-1], 2 * END)
 
 
 def test_the_offsets_of_a_directory_alone_name_no_archive(own: Path, run: Run) -> None:

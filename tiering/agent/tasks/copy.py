@@ -132,7 +132,7 @@ class CopyTask:
         log = opened(mark)
         if len(log.segments) > 1:
             mark.log_dir.settle(log.partition)
-        return plan(log, self.store, replaces=self.replaces(log))
+        return plan(log, self.store, replaces=self.replaces(log), deleted_to=mark.log_dir.deleted_to(log.partition))
 
     def _forget(self, folder: str) -> None:
         """Drops what was begun of a partition; what it has copied already stays."""

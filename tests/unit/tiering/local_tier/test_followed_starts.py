@@ -12,6 +12,7 @@ from local_log.engine.config import read_config
 from local_log.engine.manager.background import AtOnce
 from local_log.engine.manager.config import ManagerConfig
 from local_log.engine.manager.log_manager import LogManager
+from local_log.engine.manager.retention import delete_old_segments
 from tiering.local_tier.errors import InvalidTopicConfig
 
 UNTIERED = {"remote.storage.enable": "false"}
@@ -38,6 +39,11 @@ def restarted(world: OwnWorld, **settings: str) -> None:
 
 def deletes_records(world: OwnWorld, offset: int) -> None:
     world.tier.log(ORDERS).maybe_increment_log_start_offset(offset)
+
+
+def local_bases(world: OwnWorld) -> list[int]:
+    """The base offsets of the segments on the disk."""
+    return sorted(int(name.removesuffix(".log")) for name in world.disk.names(f"{LOGS}/{ORDERS}") if name.endswith(".log"))
 
 
 def start_of_archive(world: OwnWorld) -> int:
@@ -96,6 +102,37 @@ def test_the_archive_keeps_what_a_log_dropped_without_tiering_and_follows_it_onc
     assert start_of_archive(world) == 0
     deletes_records(world, 85)
     assert start_of_archive(world) == 85
+
+
+def test_what_was_deleted_before_it_was_archived_is_not_lost(world: OwnWorld) -> None:
+    end = world.manifest().end_offset
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
+    deletes_records(world, 150)
+    assert delete_old_segments(world.tier.log(ORDERS), world.clock.now) > 0
+    assert local_bases(world)[0] > end
+    world.run(1)
+    manifest = world.manifest()
+    assert manifest.end_offset > 150
+    assert manifest.losses == ()
+    assert world.said == []
+    assert start_of_archive(world) == 150
+    assert world.manifest().gaps == ()
+
+
+def test_what_somebody_else_has_deleted_besides_is_lost(world: OwnWorld) -> None:
+    end = world.manifest().end_offset
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
+    deletes_records(world, end + 10)
+    assert delete_old_segments(world.tier.log(ORDERS), world.clock.now) > 0
+    assert world.service.stop() == ()
+    world.clock.at.clear()
+    for base in local_bases(world)[:4]:
+        for suffix in (".log", ".index", ".timeindex", ".snapshot"):
+            world.disk.delete(f"{LOGS}/{ORDERS}/{base:020d}{suffix}")
+    first = local_bases(world)[0]
+    world.start()
+    world.run(1)
+    assert [(loss.start, loss.end) for loss in world.manifest().losses] == [(end + 10, first)]
 
 
 def test_what_was_deleted_from_the_log_is_deleted_from_the_archive_after_a_restart_too(world: OwnWorld) -> None:
