@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import sys
 import threading
 from typing import Final
 
@@ -9,6 +10,8 @@ from local_log.file_range import FileState
 
 _SMALL_BYTES_MAX: Final = 256 << 10
 """Up to here Python keeps the pages, too."""
+_ALONE_BYTES_MAX: Final = 4 << 20
+"""To load Arrow takes longer than to get pages for so many bytes again."""
 
 _tuple = tuple.__new__  # as a named tuple's constructor, in a third of its time: every fetch looks at states
 
@@ -92,9 +95,9 @@ def read(descriptor: int, start: int, end: int | None) -> bytes:
 
 def read_large(descriptor: int, start: int, end: int) -> memoryview:
     """As `read`, into memory of Arrow's pool, which keeps its pages; of larger bytes Python returns them to the system."""
-    if end - start <= _SMALL_BYTES_MAX:
+    if end - start <= (_SMALL_BYTES_MAX if "pyarrow" in sys.modules else _ALONE_BYTES_MAX):
         return memoryview(read(descriptor, start, end))
-    import pyarrow as pa  # a start that looks at headers alone does not wait for it
+    import pyarrow as pa
 
     data = memoryview(pa.allocate_buffer(max(0, end - start))).cast("B")
     done = 0

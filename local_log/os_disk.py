@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -160,9 +159,11 @@ class OsWritableDisk(OsDisk):
             os.makedirs(folder, exist_ok=True)
 
     def delete_folder(self, folder: str) -> None:
+        from shutil import rmtree  # which brings what compresses archives of files
+
         self.release(folder)
         with _translated(folder):
-            shutil.rmtree(folder)
+            rmtree(folder)
         self._release_again(folder)
 
     def sync(self, file: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from local_log.batch_file import BatchFile
 from local_log.disk import Disk
@@ -12,9 +12,11 @@ from local_log.file_range import OpenedFile
 from local_log.formats.chunks import Chunk, read_chunks
 from local_log.formats.filenames import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, offset_file
 from local_log.formats.header_layout import LOG_OVERHEAD, MAGIC, MESSAGE_SIZE_MIN, OFFSET_LENGTH_MAGIC
-from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
-from local_log.formats.indexes.time import TimeIndex, read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
+
+if TYPE_CHECKING:
+    from local_log.formats.indexes.offset import OffsetIndex
+    from local_log.formats.indexes.time import TimeIndex
 
 _FIRST_INDEX_BYTES: Final = 24 << 10
 """Whole entries of both indexes: those of some 12 MB of log with the default index.interval.bytes."""
@@ -48,13 +50,17 @@ class Segment:
         except NotFound:
             return None
 
-    def offset_index(self) -> OffsetIndex:
+    def offset_index(self) -> "OffsetIndex":
         """The offset index, empty if the file is missing. Raises Corrupt with the file."""
+        from local_log.formats.indexes.offset import read_offset_index  # with numpy, which not every start needs
+
         with placed(self.path(OFFSET_INDEX)):
             return read_offset_index(self._index(OFFSET_INDEX), self.base_offset)
 
-    def time_index(self) -> TimeIndex:
+    def time_index(self) -> "TimeIndex":
         """The time index, empty if the file is missing. Raises Corrupt with the file."""
+        from local_log.formats.indexes.time import read_time_index  # with numpy, which not every start needs
+
         with placed(self.path(TIME_INDEX)):
             return read_time_index(self._index(TIME_INDEX), self.base_offset)
 

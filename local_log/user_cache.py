@@ -3,18 +3,30 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME = "kafka-tiering"
 
 
-def cache_folders() -> Iterator[Path]:
+def user_cache() -> str | None:
+    """The user's cache, which may not exist or be writable; None for a user without a home directory."""
+    folder = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return None if folder.startswith("~") else f"{os.path.abspath(folder)}/{NAME}"
+
+
+def cache_folders() -> "Iterator[Path]":
     """The user's cache, which may not exist or be writable, then a folder in the shared temporary directory.
 
     The second is given only if this user owns it: files that another user could have put there are never executed.
     """
-    with suppress(RuntimeError):  # the user has no home directory
-        yield Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / NAME
+    from pathlib import Path  # with what reads URLs, which takes longer to load than to ask for one folder
+
+    users = user_cache()
+    if users is not None:
+        yield Path(users)
     import tempfile  # takes longer to load than all else here
 
     shared = Path(tempfile.gettempdir(), f"{NAME}-{os.getuid()}")

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from local_log.errors import LogError, NotFound, listed
 from local_log.log_dir import LogDir, Unopened
@@ -19,12 +19,14 @@ from remote.signed_store import trusted
 from remote.store.api import ObjectStore
 from remote.store.instrumented import Meter
 from remote.transforms.chunk_index import CHUNK_BYTES
-from remote.transforms.encoder import Encryption, Transforms
-from remote.transforms.key_rings import open_keys
-from remote.transforms.keys import check_key_ring
 from tiering.log_dirs import log_dir
 from tiering.machine import CLOCK, IDS, RANDOMNESS, open_store, writable_disk
 from tiering.read.tiered_log import TieredLog
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, ThreadPoolExecutor
+
+    from remote.transforms.encoder import Transforms
 
 CACHE_BYTES_MAX = 5 << 30
 SEEN_BYTES_MAX = 64 << 20
@@ -152,7 +154,7 @@ def _opened(log: TieredLog | LogError) -> TieredLog:
 def open_reading(
     cache_dir: str | None,
     cache_bytes_max: int,
-    pool: Executor | None,
+    pool: "Executor | None",
     keys_address: str | None = None,
     of_all: AheadBytes | None = None,
 ) -> ReadContext:
@@ -178,8 +180,10 @@ def open_reading(
     )
 
 
-def read_ahead_pool(threads: int) -> ThreadPoolExecutor:
+def read_ahead_pool(threads: int) -> "ThreadPoolExecutor":
     """Threads for reading ahead; none is started before there is something to read."""
+    from concurrent.futures import ThreadPoolExecutor  # brings logging
+
     return ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
 
 
@@ -223,11 +227,15 @@ def open_tiers(  # one argument each of what a command's options say of the tier
     return Tiers(log_dir(log_dir_path) if log_dir_path is not None else None, store, reading, warn)
 
 
-def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = CHUNK_BYTES) -> Transforms:
+def transforms(*, compress: bool, encrypt_with: str | None, chunk_bytes: int = CHUNK_BYTES) -> "Transforms":
     """What an offload is to do to segments; `encrypt_with` is where the keys are, None where nothing is to be encrypted.
 
     The keys are tried. Raises Invalid, NoKey, WrongKey, Unavailable, BadAddress.
     """
+    from remote.transforms.encoder import Encryption, Transforms  # who only reads encodes nothing
+    from remote.transforms.key_rings import open_keys
+    from remote.transforms.keys import check_key_ring
+
     if encrypt_with is None:
         return Transforms(compress, None, chunk_bytes)
     keys, randomness = open_keys(encrypt_with), RANDOMNESS

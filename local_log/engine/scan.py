@@ -12,7 +12,6 @@ import numpy as np
 
 from local_log.errors import Corrupt
 from local_log.formats.header_layout import (
-    BATCH_HEADER,
     BATCH_HEADER_BYTES,
     BATCH_SIZE_MIN,
     LOG_OVERHEAD,
@@ -24,6 +23,7 @@ from local_log.formats.header_layout import (
     MESSAGE_SIZE_MIN,
     MESSAGE_TIMESTAMP_AT,
 )
+from local_log.formats.header_rows import BATCH_HEADER
 from local_log.formats.kernels.constants import BAD_LENGTH, DONE
 from local_log.formats.messages.message_set import offsets_and_times
 from local_log.formats.primitives import Buffer

@@ -6,7 +6,7 @@ One scan gives either batches of magic 2 or older ones, never both, so that a de
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from local_log.formats.header_layout import MAGIC_AT, MESSAGE_BYTES_MIN
+from local_log.formats.header_layout import MAGIC_AT
 from local_log.formats.messages.message_set import scan_messages
 from local_log.formats.primitives import Buffer
 from local_log.formats.record_batch import batch_v2
@@ -15,8 +15,6 @@ from local_log.formats.record_batch.projection import EVERYTHING, Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-BATCH_BYTES_MIN = MESSAGE_BYTES_MIN
 
 
 def scan(buffer: Buffer, pos: int = 0, *, batches_max: int = BATCHES_MAX) -> tuple[Batches, int]:

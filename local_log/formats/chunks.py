@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local_log.errors import Corrupt, placed
-from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
-from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD
+from local_log.formats.header_layout import LENGTH_AT, LOG_OVERHEAD, MESSAGE_BYTES_MIN
 from local_log.formats.primitives import INT32_MAX, Buffer
-from local_log.formats.record_batch.batch_v2 import Batches, check_crcs
 from local_log.formats.record_batch.projection import EVERYTHING, Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from local_log.formats.record_batch.batch_v2 import Batches
 
 CHUNK_BYTES = 8 << 20
 FIRST_CHUNK_BYTES = 256 << 10
@@ -31,7 +31,7 @@ class Chunk:
     file: str
     position: int
     buffer: Buffer
-    batches: Batches
+    batches: "Batches"
 
     @property
     def end(self) -> int:
@@ -43,6 +43,8 @@ class Chunk:
 
         Every batch's CRC is checked first. Raises Corrupt with the file and the position.
         """
+        from local_log.formats.batches import decode
+
         with placed(self.file, self.position):
             for group in self.batches.split(GROUP_BYTES):
                 yield from decode(self.buffer, group, want)
@@ -53,6 +55,8 @@ class Chunk:
 
     def check(self) -> None:
         """Raises Corrupt with the file and the position unless every batch has the CRC in its header."""
+        from local_log.formats.record_batch.batch_v2 import check_crcs
+
         with placed(self.file, self.position):
             check_crcs(self.buffer, self.batches)
 
@@ -74,7 +78,7 @@ def read_chunks(
     Corrupt with the file and the position.
     """
     chunk_bytes = want = first_bytes
-    while end - start >= BATCH_BYTES_MIN:
+    while end - start >= MESSAGE_BYTES_MIN:
         buffer = read(start, min(end, start + want))
         chunk = _first_chunk(file, start, buffer)
         if chunk is None:
@@ -132,6 +136,8 @@ def _not_whole(file: str, start: int, end: int) -> Corrupt:
 
 
 def _first_chunk(file: str, position: int, buffer: Buffer) -> Chunk | None:
+    from local_log.formats.batches import scan  # with numpy; a start that reads no segment does not wait for it
+
     with placed(file, position):
         batches, _ = scan(buffer)
     return Chunk(file, position, buffer, batches) if len(batches) else None

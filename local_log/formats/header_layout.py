@@ -37,8 +37,6 @@ LegacyRecord.
 from struct import Struct
 from typing import Final
 
-import numpy as np
-
 LENGTH_AT: Final = 8
 LOG_OVERHEAD: Final = 12
 """Bytes of offset and size, which the size does not include."""
@@ -67,24 +65,6 @@ BATCH_RANGE: Final = Struct(">qi4xb6xi")
 APPEND_FIELDS: Final = Struct(">qiibIhi8xqqhi")
 """The fields that the fast path of an append needs."""
 
-BATCH_HEADER: Final = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("batch_length", ">i4"),
-        ("partition_leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">u2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("records_count", ">i4"),
-    ]
-)
-
 # A message
 
 MESSAGE_CRC_AT: Final = 12
@@ -95,6 +75,3 @@ MESSAGE_SIZE_MIN: Final = (14, 22)
 MESSAGE_BYTES_MIN: Final = LOG_OVERHEAD + MESSAGE_SIZE_MIN[0]
 
 MESSAGE_FIELDS: Final = Struct(">qiIbB")
-MESSAGE_HEADER: Final = np.dtype(
-    [("offset", ">i8"), ("size", ">i4"), ("crc", ">u4"), ("magic", "i1"), ("attributes", "u1"), ("timestamp", ">i8")]
-)

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from local_log.formats.chunks import Chunk
 from local_log.formats.record_batch.projection import Projection
 
@@ -65,13 +63,13 @@ def first_at_or_after(chunks: Iterable[Chunk], timestamp_ms: int, start_offset: 
     """
     for chunk in chunks:
         late = (chunk.batches.max_timestamp >= timestamp_ms) & (chunk.batches.last_offset >= start_offset)
-        for row in np.flatnonzero(late).tolist():
+        for row in late.nonzero()[0].tolist():
             one = chunk.where(slice(row, row + 1))
             if one.batches.base_offset[0] >= end_offset:
                 return None
             records = _times(one)
             offsets, times = records.column("offset").to_numpy(), records.column("timestamp").to_numpy()
-            hits = np.flatnonzero((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset))
+            hits = ((times >= timestamp_ms) & (offsets >= start_offset) & (offsets < end_offset)).nonzero()[0]
             if len(hits):
                 epoch = int(one.batches.header["partition_leader_epoch"][0])
                 return TimestampOffset(int(offsets[hits[0]]), int(times[hits[0]]), epoch)
@@ -83,7 +81,7 @@ def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
     best: Chunk | None = None
     for chunk in chunks:
         if len(chunk.batches):
-            at = int(np.argmax(chunk.batches.max_timestamp))
+            at = int(chunk.batches.max_timestamp.argmax())
             if best is None or chunk.batches.max_timestamp[at] > best.batches.max_timestamp[0]:
                 best = chunk.where(slice(at, at + 1))
     if best is None or best.batches.header["magic"][0] == 0:
@@ -91,7 +89,7 @@ def latest_timestamp(chunks: Iterable[Chunk]) -> TimestampOffset | None:
     b = best.batches
     timestamp, epoch = int(b.max_timestamp[0]), int(b.header["partition_leader_epoch"][0])
     records = _times(best)
-    hits = np.flatnonzero(records.column("timestamp").to_numpy() == timestamp)
+    hits = (records.column("timestamp").to_numpy() == timestamp).nonzero()[0]
     offset = int(records.column("offset").to_numpy()[hits[0]]) if len(hits) else int(b.last_offset[0])
     return TimestampOffset(offset, timestamp, epoch)
 

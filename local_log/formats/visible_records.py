@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from local_log.formats.chunks import Chunk
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.record_batch.projection import EVERYTHING, Projection
@@ -45,6 +43,6 @@ def record_batches(
     for chunk in chunks:
         for _, records in visible(chunk, start_offset, end_offset, aborted).records(want):
             # Offsets increase, so only records at the start and the end can be outside the range.
-            lowest, highest = np.searchsorted(records.column("offset").to_numpy(), [start_offset, end_offset])
+            lowest, highest = records.column("offset").to_numpy().searchsorted([start_offset, end_offset])
             if highest > lowest:
                 yield records.slice(int(lowest), int(highest - lowest))

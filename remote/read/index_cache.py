@@ -8,12 +8,10 @@ are cached in memory only, because they contain timestamps and producer ids. Kaf
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from local_log.errors import Corrupt, placed
 from local_log.formats.checksum import crc32c
-from local_log.formats.indexes.offset import OffsetIndex, read_offset_index
-from local_log.formats.indexes.time import TimeIndex, read_time_index
 from local_log.formats.indexes.transaction import AbortedTxn, read_txn_index
 from remote.keys import PartitionPath
 from remote.manifest.segment_entry import (
@@ -26,6 +24,10 @@ from remote.manifest.segment_entry import (
 )
 from remote.read.cache_files import CacheFiles
 from remote.segment_bytes import SegmentBytes
+
+if TYPE_CHECKING:
+    from local_log.formats.indexes.offset import OffsetIndex
+    from local_log.formats.indexes.time import TimeIndex
 
 SUFFIX: Final = ".indexes"
 FILES_BYTES_MAX: Final = 1 << 30
@@ -60,17 +62,19 @@ class SegmentIndexes:
         """The size of `body` in bytes."""
         return len(self._body)
 
-    def offsets(self) -> OffsetIndex:
+    def offsets(self) -> "OffsetIndex":
         """The offset index: offsets and their positions in the log."""
+        from local_log.formats.indexes.offset import read_offset_index  # with numpy, which not every start needs
+
         return self._part(OFFSET_INDEX, lambda body: read_offset_index(body, self._entry.base_offset))
 
-    def times(self) -> TimeIndex:
+    def times(self) -> "TimeIndex":
         """The time index: the largest timestamp up to each of its offsets."""
-        return self._part(TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
+        return self._times(TIME_INDEX)
 
-    def least_times(self) -> TimeIndex:
+    def least_times(self) -> "TimeIndex":
         """The least-time index (see `remote.segment.times`); empty if the segment has none."""
-        return self._part(LEAST_TIME_INDEX, lambda body: read_time_index(body, self._entry.base_offset))
+        return self._times(LEAST_TIME_INDEX)
 
     def aborted(self) -> tuple[AbortedTxn, ...]:
         """The aborted transactions that have records or their marker in the segment."""
@@ -83,6 +87,11 @@ class SegmentIndexes:
     def is_valid(self) -> bool:
         """Whether every index has the CRC-32C that the manifest states."""
         return all(self._crc(part) == self._entry.aux_ranges[part].crc32c for part in _present(self._entry))
+
+    def _times(self, part: str) -> "TimeIndex":
+        from local_log.formats.indexes.time import read_time_index
+
+        return self._part(part, lambda body: read_time_index(body, self._entry.base_offset))
 
     def _part(self, part: str, read: Callable[[bytes], T]) -> T:
         """A missing index is parsed from no bytes, so it is empty."""

@@ -10,8 +10,6 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from local_log.batch_file import BatchFile
 from local_log.errors import Corrupt
 from local_log.formats.checkpoints import epoch_of
@@ -29,12 +27,13 @@ from remote.read.index_cache import SegmentIndexes
 from remote.read.plan import Span, check_start_offset, fetch_plan, first_missing, spans_and_gaps
 from remote.read.read_ahead import ReadAhead, ReadRange
 from remote.read.segment_files import SegmentFile, SegmentFiles
-from remote.read.window_cache import CachedSegment
 from remote.segment_bytes import SegmentBytes
 from remote.store.api import Body, ObjectReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from remote.read.window_cache import CachedSegment
 
 _BEFORE_BYTES = 16 << 10
 """Bytes that may precede the wanted batch after an index look-up; the index has an entry every 4 KB or so."""
@@ -112,8 +111,10 @@ class ArchivedLog:
         """A position in a segment where a batch begins, at or before the batch with an offset."""
         return 0 if offset <= entry.base_offset else self._indexes(entry).offsets().lookup(offset)
 
-    def cached_segment(self, key: Hashable, entry: SegmentEntry, chunk_bytes: int) -> CachedSegment:
+    def cached_segment(self, key: Hashable, entry: SegmentEntry, chunk_bytes: int) -> "CachedSegment":
         """A segment's log for a cache of windows, under a key that names it, in chunks of `chunk_bytes` or a little more."""
+        from remote.read.window_cache import CachedSegment  # for endpoints: no reader of a process of its own caches windows
+
         align, path, chunks = max(self._source.align(entry), self.reading.ahead.align), self.manifest.path, self.reading.chunks
         return CachedSegment(
             key,
@@ -234,7 +235,7 @@ class ArchivedLog:
         start = min(max(span.start, reached), span.end)
         later = Span(entry, start, span.end)
         first, _ = self._bytes_of(later)
-        late = int(np.searchsorted(times.timestamps, timestamp_ms, side="left"))
+        late = int(times.timestamps.searchsorted(timestamp_ms, side="left"))
         by = int(times.offsets[late]) + 1 if late < len(times.offsets) else span.end
         enough = max(offsets.end_position(max(by, start + 1), entry.log_size) - first, _BEFORE_BYTES)
         for _, chunks in self._read([later], replace(self.reading.ahead, pool=None), enough):

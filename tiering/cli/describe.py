@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,24 +126,36 @@ def _rows(  # the last two parameters take what is found besides
     shown: "list[tuple[str, Coverage | None]]",
 ) -> Iterator[Row]:
     """A row for each partition, noted in `shown` with the coverage to draw; what is wrong with the others is in `errors`."""
-    from tiering.read.coverage import as_json, coverage_of
-    from tiering.read.tiered_log import TieredLog
-
     is_asked_for = options.topic is not None or bool(options.topics)
     is_drawn = is_asked_for and len(names) == 1 if options.coverage is None else options.coverage
     for name, number, log in _partitions(tiers, names, options):
         try:
             row = _row(name, number, log)
-            coverage = coverage_of(log) if is_drawn and isinstance(log, TieredLog) else None
+            coverage = _coverage(log) if is_drawn else None
         except LogError as e:
             say(f"tiering: {name}-{number}: {e}")
             errors.append(e)
             continue
         shown.append((f"{name}-{number}", coverage))
-        yield row if coverage is None else {**row, "coverage": as_json(coverage)}
+        yield row if coverage is None else {**row, "coverage": _as_json(coverage)}
+
+
+def _coverage(log: "TieredLog | LogError") -> "Coverage | None":
+    from tiering.read.coverage import coverage_of  # who draws nothing does not wait for it
+    from tiering.read.tiered_log import TieredLog
+
+    return coverage_of(log) if isinstance(log, TieredLog) else None
+
+
+def _as_json(coverage: "Coverage") -> Row:
+    from tiering.read.coverage import as_json
+
+    return as_json(coverage)
 
 
 def _draw(drawn: "list[tuple[str, Coverage]]") -> None:
+    from shutil import get_terminal_size  # which brings what compresses archives of files
+
     from tiering.read.coverage_chart import LEGEND, coverage_chart
 
     width = get_terminal_size().columns

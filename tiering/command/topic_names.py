@@ -81,9 +81,9 @@ def _kept(url: str) -> tuple[list[str] | None, int]:
 
 
 def _file(url: str) -> str:
-    from hashlib import sha256
+    from zlib import adler32, crc32  # a digest would take longer to load than all else here
 
-    from local_log.user_cache import cache_folders
+    from local_log.user_cache import cache_folders, user_cache
 
-    which = "\n".join((url, *(os.environ.get(name, "") for name in _WHICH)))
-    return f"{next(cache_folders())}/topics/{sha256(which.encode()).hexdigest()[:32]}.json"
+    which = "\n".join((url, *(os.environ.get(name, "") for name in _WHICH))).encode()
+    return f"{user_cache() or next(cache_folders())}/topics/{crc32(which):08x}{adler32(which):08x}.json"

@@ -33,10 +33,10 @@ from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.store.api import ObjectStore
 from remote.transforms.decoded_bytes import DecodedBytes
 from remote.transforms.encoder import Transforms
+from tiering.offload.changed import Changed
 from tiering.offload.cleaned import Cleaned, cleaned_up_to
 from tiering.offload.local_segment import LocalSegment
 from tiering.offload.removed_records import RemovedRecords, committed_records
-from tiering.offload.source import Changed
 
 _OFFSETS = Projection(key=False, value=False, headers=False)
 _REMEDY = "it is not archived in place of what is there; restore the file from a replica"

@@ -33,12 +33,13 @@ from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
 from tiering.losses.former_topics import record_former_topic_gone
 from tiering.losses.report import end_of
+from tiering.offload.changed import Changed
 from tiering.offload.cleaned import Cleaned, cleaned_up_to
 from tiering.offload.cleaned_check import CleanedCheck, check_emptied, check_overlap, reading_with
 from tiering.offload.due import OffloadPlan, not_archived_yet
 from tiering.offload.emptied import Emptied, refuse_emptied
 from tiering.offload.plan import Action, Decision, lost_offsets
-from tiering.offload.source import Changed, checked_state, counted, segment_data, segment_end
+from tiering.offload.source import checked_state, counted, segment_data, segment_end
 from tiering.offload.supersede import supersede
 
 COPIED: Final = "copied"

@@ -22,7 +22,7 @@ from local_log.formats.filenames import (
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
-from tiering.offload.source import Changed
+from tiering.offload.changed import Changed
 
 
 class Emptied(Changed):

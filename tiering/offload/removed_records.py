@@ -26,7 +26,7 @@ from local_log.log_reader import LogReader
 from local_log.ranges import Range
 from remote.manifest.segment_entry import SegmentEntry
 from remote.read.log import ArchivedLog
-from tiering.offload.source import Changed
+from tiering.offload.changed import Changed
 
 KEYS_MAX: Final = 4_000_000
 """How many keys a proof may have: about what the memory of Kafka's cleaner, 128 MB, has room for."""

@@ -29,10 +29,7 @@ from local_log.formats.producer_snapshot import read_producer_snapshot, write_pr
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile
-
-
-class Changed(LogError):
-    """A segment that its broker has renamed, deleted or compacted since its folder was listed: offload again."""
+from tiering.offload.changed import Changed
 
 
 def segment_end(segment: Segment) -> int:

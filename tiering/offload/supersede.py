@@ -9,8 +9,8 @@ from remote.manifest.model import Manifest
 from remote.manifest.own_objects import put_own
 from remote.manifest.signatures import signing_key_of
 from remote.manifest.superseding import Superseding, superseding
+from tiering.offload.changed import Changed
 from tiering.offload.cleaned import Cleaned
-from tiering.offload.source import Changed
 
 ATTEMPTS_MAX: Final = 4
 """How often it is planned anew because another writer has committed in between."""

@@ -10,7 +10,6 @@ from local_log.segment_reader import Segment
 from remote.manifest.losses import missing_for_readers
 from remote.manifest.model import Item, Manifest
 from remote.manifest.segment_entry import SegmentEntry
-from remote.segment.times import UNKNOWN, least_timestamps
 from tiering.read.readable_log import ReadableLog
 from tiering.read.tiered_log import TieredLog
 
@@ -90,6 +89,8 @@ def _local(log: ReadableLog) -> TierCoverage:
 
 
 def _times_in(segments: Iterable[Segment]) -> Iterator[Range]:
+    from remote.segment.times import UNKNOWN, least_timestamps  # with numpy, which the archive's part does not need
+
     for segment in segments:
         first = next(segment.chunks(), None)
         if first is not None:

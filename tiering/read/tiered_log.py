@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from local_log.batch_file import BatchFile
 from local_log.errors import Invalid, OffsetOutOfRange
 from local_log.formats.checkpoints import EpochEntry, end_offset_for
@@ -180,7 +178,7 @@ class TieredLog:
                 inside = _between(chunk, next_offset, end)
                 if not len(inside.batches):
                     continue
-                fit = int(np.searchsorted(np.cumsum(inside.batches.size), max_bytes - size, side="right"))
+                fit = int(inside.batches.size.cumsum().searchsorted(max_bytes - size, side="right"))
                 taken = max(fit, 1 if one_at_least and is_first else 0)
                 if taken:
                     found = inside.where(slice(taken))

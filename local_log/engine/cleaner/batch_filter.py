@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from local_log.engine.cleaner.last_records import LastRecords
 from local_log.formats.chunks import Chunk
-from local_log.formats.header_layout import APPEND_TIME, BATCH_HEADER, CODEC, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
+from local_log.formats.header_layout import APPEND_TIME, CODEC, CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
+from local_log.formats.header_rows import BATCH_HEADER
 from local_log.formats.offset_map import OffsetMap
 from local_log.formats.primitives import Buffer
 from local_log.formats.record import NO_TIMESTAMP

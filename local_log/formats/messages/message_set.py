@@ -14,14 +14,13 @@ import numpy as np
 from local_log.errors import Corrupt
 from local_log.formats.header_layout import (
     APPEND_TIME,
-    BATCH_HEADER,
     CODEC,
     LENGTH_AT,
     LOG_OVERHEAD,
     MAGIC_AT,
     MESSAGE_BYTES_MIN,
-    MESSAGE_HEADER,
 )
+from local_log.formats.header_rows import BATCH_HEADER, MESSAGE_HEADER
 from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC, DONE, FIELD_PAST_RECORD, TORN
 from local_log.formats.messages.magic_0_1 import held_set, offset_shift, read_message
 from local_log.formats.primitives import INT64_MAX, Buffer

@@ -12,7 +12,6 @@ from local_log.formats.checksum import FEW_BYTES, crc32, crc32c_for, crc32c_of_f
 from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
-    BATCH_HEADER,
     BATCH_HEADER_BYTES,
     BATCH_SIZE_MIN,
     CODEC,
@@ -23,6 +22,7 @@ from local_log.formats.header_layout import (
     MAGIC_AT,
     TRANSACTIONAL,
 )
+from local_log.formats.header_rows import BATCH_HEADER
 from local_log.formats.kernels.constants import BAD_LENGTH, BAD_MAGIC
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_SEQUENCE, NO_TIMESTAMP, Codec, TimestampType

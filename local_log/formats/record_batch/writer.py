@@ -16,7 +16,6 @@ from local_log.formats.compression import compress
 from local_log.formats.header_layout import (
     APPEND_TIME,
     ATTRIBUTES_AT,
-    BATCH_HEADER,
     BATCH_HEADER_BYTES,
     BATCH_SIZE_MIN,
     CODEC,
@@ -26,6 +25,7 @@ from local_log.formats.header_layout import (
     LOG_OVERHEAD,
     TRANSACTIONAL,
 )
+from local_log.formats.header_rows import BATCH_HEADER
 from local_log.formats.kernels import constants
 from local_log.formats.primitives import INT32_MAX, Buffer
 from local_log.formats.record import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Codec

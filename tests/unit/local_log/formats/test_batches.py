@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from local_log.errors import Corrupt
-from local_log.formats.batches import BATCH_BYTES_MIN, decode, scan
+from local_log.formats.batches import decode, scan
 from local_log.formats.chunks import Chunk, read_chunks
+from local_log.formats.header_layout import MESSAGE_BYTES_MIN
 
 UPGRADED = "g-upgraded-0"
 
@@ -75,8 +76,8 @@ def text(data: bytes | None) -> str | None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(first_bytes=st.integers(BATCH_BYTES_MIN, 12_000))
-@example(first_bytes=BATCH_BYTES_MIN)
+@given(first_bytes=st.integers(MESSAGE_BYTES_MIN, 12_000))
+@example(first_bytes=MESSAGE_BYTES_MIN)
 def test_spans_of_any_size_give_the_same_batches(legacy: Path, first_bytes: int) -> None:
     for segment, data in segments(legacy, UPGRADED):
         expected = [line["position"] for line in expected_batches(UPGRADED) if line["segment"] == segment]

@@ -9,7 +9,8 @@ from archive_fakes import MemoryStore
 from segments_to_copy import copy, flipped, found_beside, refused, with_body
 
 from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER, BATCH_HEADER_BYTES
+from local_log.formats.header_layout import ATTRIBUTES_AT, BATCH_HEADER_BYTES
+from local_log.formats.header_rows import BATCH_HEADER
 from local_log.formats.indexes.transaction import read_txn_index, write_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
 from local_log.formats.record_batch.batch_v2 import Batches

@@ -60,8 +60,10 @@ NEVER |= {"cryptography"}
 CODECS = {"lz4", "snappy", "zstandard"}
 OF_NUMBA = {"numba", "importlib.metadata", "argparse"}
 """What it brings besides is not to come from elsewhere."""
-NO_RECORDS = {"pyarrow", *OF_NUMBA, *CODECS}
-"""Only records are decoded to Arrow's columns: what looks at manifests and headers of batches does not wait for it."""
+NO_RECORDS = {"pyarrow", "numpy", *OF_NUMBA, *CODECS}
+"""Only records are decoded to Arrow's columns: what looks at manifests and single headers of batches waits for nothing of it."""
+OF_OTHERS = {"tiering.offload", "tiering.config.load", "tiering.cluster", "local_log.engine"}
+"""What other commands do, and what asks a broker's metadata."""
 RUNS = """
 import json, sys
 from tiering.cli import main
@@ -80,13 +82,13 @@ OF_TOPIC = ("--topic", "g-txn")
 @pytest.mark.parametrize(
     ("command", "unused"),
     [
-        (("config", "show"), {"numpy", "pyarrow", "tiering.wiring", "remote.archive", "concurrent.futures", *OF_NUMBA, *CODECS}),
+        (("config", "show"), {"tiering.wiring", "remote.archive", "concurrent.futures", *NO_RECORDS}),
         (
             ("manifest", "show", *OF_TOPIC),
-            {"local_log.log_reader", "tiering.wiring", "tiering.config.load", "numpy", *NO_RECORDS},
+            {"local_log.log_reader", "tiering.wiring", "tiering.config.load", *NO_RECORDS},
         ),
-        (("describe",), {"tiering.offload", "tiering.config.load", *NO_RECORDS}),
-        (("offsets", *OF_TOPIC), {"tiering.offload", "tiering.config.load", *NO_RECORDS}),
+        (("describe",), {*OF_OTHERS, "concurrent.futures", "tiering.read.coverage", "remote.transforms.encoder", *NO_RECORDS}),
+        (("offsets", *OF_TOPIC), {*OF_OTHERS, "concurrent.futures", "remote.transforms.encoder", *NO_RECORDS}),
         (("fetch", *OF_TOPIC, "--partition", 0, "--offset", 0, "--output", "jsonl"), {"tiering.offload", "tiering.config.load"}),
         (("status",), {"tiering.offload.copy", "tiering.wiring", "remote.read.log", "pyarrow", *CODECS}),
     ],
