@@ -88,7 +88,10 @@ class Tiers:
         numbers = sorted({*local, *archived} if only is None else {only} & {*local, *archived})
         if not numbers and only is None:
             places = " and ".join(t for t in (self.log_dir and self.log_dir.path, self.store and self.store.url) if t)
-            raise NotFound(f"topic {topic} is not in {places}; there are: {listed(self.topics())}")
+            names = self.topics()
+            if topic in names:  # a folder of the archive, which a copy makes before its first manifest
+                raise NotFound(f"nothing of topic {topic} is archived in {places} yet; its log directory has what there is")
+            raise NotFound(f"topic {topic} is not in {places}; there are: {listed(names)}")
         return {n: _joined(local.get(n), archived.get(n)) for n in numbers}
 
     def partitions(self, topic: str, topic_id: str | None = None) -> dict[int, TieredLog]:

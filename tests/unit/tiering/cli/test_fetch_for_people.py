@@ -10,6 +10,7 @@ from typing import Any
 import mixed_topic
 import pytest
 from click.testing import Result
+from golden_logs import broker_logs
 from mixed_topic import AT_MS, BINARY, HOSTILE, RECORDS, TOPIC
 
 from tiering.command.records import parse_format, payload_of
@@ -175,3 +176,14 @@ def test_a_read_that_follows_gives_each_record_that_arrives_once(
 def test_a_read_that_follows_ends_with_the_last_record_that_was_asked_for(run: Run, fetch: tuple[object, ...]) -> None:
     ended = run(*fetch, "--follow", "--offset", "-1", "--max-records", 2, "--output", "jsonl")
     assert places([json.loads(line) for line in ended.stdout.splitlines()]) == [(0, 3), (1, 2)]
+
+
+def test_a_topic_of_which_nothing_is_archived_yet_is_not_said_to_be_missing_among_those_that_are_there(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    logs, archive = broker_logs(tmp_path / "logs", "g-mixed-0", "g-txn-0"), tmp_path / "archive"
+    assert run("offload", "--log-dir", logs, "--archive", archive, "--state-dir", tmp_path / "state").exit_code == 0
+    refused = run("fetch", "--archive", archive, "--topic", "g-mixed")
+    assert refused.exit_code != 0
+    assert "nothing of topic g-mixed is archived" in refused.stderr
+    assert "there are: g-mixed" in run("fetch", "--archive", archive, "--topic", "g-none").stderr
