@@ -32,12 +32,13 @@ sys.path[:0] = [str(HERE.parent / "tests" / "support"), str(HERE.parent), str(HE
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic  # noqa: E402
 from histories.checker import anomalies  # noqa: E402
+from histories.evidence import librdkafka_log  # noqa: E402
 from histories.nemesis import Server  # noqa: E402
 from histories.operations import Kind, Position, write_history  # noqa: E402
 from histories.readers import COMMITTED, UNCOMMITTED, Assigned, Ends, Member, consumer_of  # noqa: E402
 from histories.recorder import Recorder  # noqa: E402
 from histories.writers import Places, Sender  # noqa: E402
-from soak_history import first_local, shown  # noqa: E402
+from soak_history import CLIENTS_LOG, first_local, shown  # noqa: E402
 
 GROUP = "readers"
 MORE = 0.1
@@ -332,7 +333,8 @@ def main() -> None:
         parser.error(f"{given.out} is there already; move it away, or say --out")
     given.out.mkdir(parents=True)
     size = Size(int(given.mb * 1e6), int(given.local_mb * 1e6), given.topics, given.record_bytes, given.kills)
-    report = Life(given.out.resolve(), size, given.seed).run()
+    with librdkafka_log(given.out / CLIENTS_LOG):
+        report = Life(given.out.resolve(), size, given.seed).run()
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     if report["wrong"]:
         sys.exit(1)
