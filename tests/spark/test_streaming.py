@@ -133,6 +133,28 @@ def test_a_micro_batch_that_fails_is_read_again_the_same(
     assert [offset for run in last for offset in run] == list(range(growing.bases[7]))
 
 
+def test_a_first_micro_batch_that_failed_begins_where_it_began(
+    spark: SparkSession, stream: Callable[..., DataFrame], growing: GrowingArchive, tmp_path: Path
+) -> None:
+    batches: list[int] = []
+
+    def take(frame: DataFrame, number: int) -> None:
+        batches.append(number)
+        if len(batches) == 1:
+            raise RuntimeError("the sink is gone")
+
+    def writer(**options: str) -> DataStreamWriter:
+        return stream(**options).writeStream.foreachBatch(take).option("checkpointLocation", f"{tmp_path}/c")
+
+    with pytest.raises(StreamingQueryException, match="the sink is gone"):
+        finished(writer())
+    growing.retain(growing.bases[2])
+    with pytest.raises(StreamingQueryException, match=rf"has not read offsets \[0, {growing.bases[2]}\)"):
+        finished(writer())
+    finished(writer(failOnDataLoss="false"))
+    assert batches == [0, 0]
+
+
 def test_a_loss_ends_the_query_with_its_place_and_the_same_checkpoint_goes_on_when_it_is_allowed(
     spark: SparkSession, stream: Callable[..., DataFrame], to_parquet: Callable[..., DataStreamWriter],
     growing: GrowingArchive, tmp_path: Path,

@@ -1,8 +1,8 @@
 """The stream reader: reads segments in micro-batches as they are committed, and can resume after any crash.
 
-Spark stores the offsets in its checkpoint. It calls `initialOffset` once in a query's life, `latestOffset` for each micro-batch,
-and `partitions` for the offsets of a micro-batch, again after a crash. The driver has one reader for as long as the query runs,
-which caches manifests; each task makes its own.
+Spark stores the offsets in its checkpoint. It calls `initialOffset` until the first micro-batch is committed (`offsets` says why
+that is no new start), `latestOffset` for each micro-batch, and `partitions` for the offsets of a micro-batch, again after a
+crash. The driver has one reader for as long as the query runs, which caches manifests; each task makes its own.
 
 A stream puts no pins. A micro-batch is read soon after it was planned, and the objects of segments that retention removes are
 kept for the delete delay, by default a day. Segments that a stream has not reached are not protected: a query that is never
@@ -33,7 +33,7 @@ from spark_jobs.source.batch_reader import BatchReader, input_partitions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.stream.cached_manifests import cached_manifests
-from spark_jobs.source.stream.offsets import StreamOffsets, decode, encode, rate_limited
+from spark_jobs.source.stream.offsets import StreamOffsets, decode, decode_start, encode, encode_end, encode_initial, rate_limited
 from spark_jobs.source.stream.options import StreamOptions
 from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops
 
@@ -41,11 +41,13 @@ from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads `columns` of what the options ask for. Nothing is asked of the archive before the first question."""
 
-    def __init__(self, options: StreamOptions, columns: tuple[str, ...], clock: Clock | None = None) -> None:
+    def __init__(
+        self, options: StreamOptions, columns: tuple[str, ...], clock: Clock | None = None, store: ObjectStore | None = None
+    ) -> None:
         self.options = options
         self.columns = columns
         self.clock = clock or SystemClock()
-        self._store: ObjectStore | None = None
+        self._store = None if store is None else cached_manifests(store)
         self._manifests: Manifests = {}
         self._newest: StreamOffsets = {}
         self._target: Manifests | None = None
@@ -53,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @told_plainly()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        """Where a new query starts; one with a checkpoint is never asked.
+        """Where a new query starts; one that has committed a micro-batch is never asked.
 
         Raises what `resolve` raises, OffsetOutOfRange among it.
         """
@@ -62,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             check_start_offset(r.manifest, r.start)
         limits = stops({r.manifest.path: r.manifest for r in found}, self.options.stop_at)
         starts = {r.manifest.path: r.start for r in found}
-        return encode({path: min(starts[path], limit) for path, limit in limits.items()})
+        return encode_initial({path: min(starts[path], limit) for path, limit in limits.items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
         """What the options limit a micro-batch to. Spark cannot pass two limits, so the lesser of them stands for both."""
@@ -87,11 +89,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         until = self._newest = ends(self._manifests, begun, self.options.stop_at)
         going_on = begin(self._manifests, begun, until)
         if isinstance(limit, ReadMinRows) and self._is_too_little(going_on, until, limit.min_rows):
-            return start
+            return encode_end(start, begun)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.max_offsets
         if most is not None and isinstance(limit, ReadMaxRows | ReadMinRows):
             until = rate_limited(most, going_on, until)
-        return encode(until)
+        return encode_end(start, until)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # Spark's name
         """Where the archive ended when it was last asked, for the query's progress."""
@@ -105,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @told_plainly()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One for each task that reads what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
-        first, last = decode(start), decode(end)
+        first, last = decode_start(start, end), decode(end)
         if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
             self._manifests = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
         found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)

@@ -48,6 +48,10 @@ def at(offsets: Json) -> dict[str, int]:
     return numbers
 
 
+def topic_id_of(offsets: Json) -> str:
+    return next(name.partition("@")[2] for name in offsets if name.startswith(f"{TOPIC}@"))
+
+
 ALL = ReadAllAvailable()
 
 
@@ -90,6 +94,55 @@ def test_a_reader_after_a_restart_reads_the_same_between_the_same_offsets(growin
 def test_a_new_query_starts_where_it_is_told_to(growing: GrowingArchive, options: dict[str, str], start: int) -> None:
     assert growing.bases[4] == 896
     assert at(reader(growing, **options).initialOffset()) == {"0": start}
+
+
+def test_the_first_micro_batch_begins_where_its_end_was_planned_from_though_spark_asks_for_the_start_again(
+    growing: GrowingArchive,
+) -> None:
+    stream = reader(growing, startingOffsets="latest")
+    start = stream.initialOffset()
+    growing.grow(6)
+    end = stream.latestOffset(start, ALL)
+    growing.grow(9)
+    for again in (stream, reader(growing, startingOffsets="latest")):
+        assert offsets(again, again.initialOffset(), end) == list(range(growing.bases[4], growing.bases[6]))
+    second = stream.latestOffset(end, ALL)
+    assert offsets(stream, end, second) == list(range(growing.bases[6], growing.bases[9]))
+    assert [name for name in end if name.startswith("@")] == [f"@{TOPIC}@{topic_id_of(end)}-0=896"]
+    assert not any(name.startswith("@") for name in second)
+
+
+def test_what_retention_took_of_the_first_micro_batch_before_it_was_committed_is_a_loss(growing: GrowingArchive) -> None:
+    stream = reader(growing)
+    end = stream.latestOffset(stream.initialOffset(), ALL)
+    growing.retain(growing.bases[2])
+    restarted = reader(growing)
+    start = restarted.initialOffset()
+    assert at(start) == {"0": growing.bases[2]}
+    with pytest.raises(DataLoss, match=rf"has not read offsets \[0, {growing.bases[2]}\)"):
+        restarted.partitions(start, end)
+
+
+def test_a_topic_made_anew_before_the_first_micro_batch_is_another_one(growing: GrowingArchive) -> None:
+    stream = reader(growing, startingOffsets="latest")
+    start = stream.initialOffset()
+    growing.delete_topic()
+    growing.grow(2, topic_id="n" * 22)
+    end = stream.latestOffset(start, ALL)
+    again = reader(growing, startingOffsets="latest")
+    with pytest.raises(DataLoss, match=r"from 896 on, .* topic g-codec-none was deleted and created again"):
+        again.partitions(again.initialOffset(), end)
+    lenient = reader(growing, startingOffsets="latest", failOnDataLoss="false")
+    assert offsets(lenient, lenient.initialOffset(), end) == list(range(growing.bases[2]))
+
+
+def test_a_first_micro_batch_that_has_to_wait_is_empty_wherever_the_query_would_begin_now(growing: GrowingArchive) -> None:
+    stream = reader(growing, FixedClock(0), startingOffsets="latest", minOffsetsPerTrigger="500")
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    growing.grow(9)
+    assert stream.partitions(stream.initialOffset(), end) == []
+    assert at(stream.latestOffset(end, ALL)) == {"0": growing.bases[9]}
 
 
 def test_a_start_outside_of_the_archive_is_refused_unless_data_loss_is_allowed(growing: GrowingArchive) -> None:
@@ -173,7 +226,7 @@ def test_available_now_that_begins_at_latest_may_begin_behind_its_end(growing: G
     growing.grow(9)
     start = stream.initialOffset()
     assert at(start) == {"0": growing.bases[9]}
-    assert stream.latestOffset(start, ALL) == start
+    assert at(stream.latestOffset(start, ALL)) == at(start)
 
 
 def test_a_new_partition_is_read_from_its_first_offset(growing: GrowingArchive) -> None:
