@@ -100,7 +100,7 @@ def read_stream(
     both or none. Raises what `boundary_of` raises, at the first start; Conflict if two first starts differ.
     """
     keys = _given(archive_options).get("keys")
-    found = _kept(boundary, topics, lambda: boundary_of(spark, archive, topics, kafka_options, keys))
+    found = kept(open_store(boundary), topics, lambda: boundary_of(spark, archive, topics, kafka_options, keys))
     stops = {"stopAtOffsets": _json(found.archived()), "startingOffsets": "earliest"}
     return _union(spark, archive, found, _sides(kafka_options, archive_options), stops, streaming=True)
 
@@ -117,10 +117,13 @@ def boundary_of(
     store = trusted(open_store(archive), keys)
     archives.open_archive(store)
     lenient = _given(kafka_options).get("failondataloss", "true").strip().lower() == "false"
-    offsets = {}
-    for topic in describe(spark, kafka_options, topics):
-        offsets[topic.name] = take_over(topic, archives.newest_manifests(store, topic.name), lenient=lenient)
-    return Boundary(offsets)
+    broker_topics = describe(spark, kafka_options, topics)
+    return taken_over(broker_topics, lambda topic: archives.newest_manifests(store, topic), lenient=lenient)
+
+
+def taken_over(topics: Iterable[BrokerTopic], manifests_of: Callable[[str], Iterable[Manifest]], *, lenient: bool) -> Boundary:
+    """Where the broker takes these topics over, which it has described before the archive is asked. Raises as `boundary_of`."""
+    return Boundary({topic.name: take_over(topic, manifests_of(topic.name), lenient=lenient) for topic in topics})
 
 
 def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: bool) -> dict[int, int]:
@@ -145,8 +148,11 @@ def take_over(topic: BrokerTopic, manifests: Iterable[Manifest], *, lenient: boo
     return offsets
 
 
-def _kept(address: str, topics: Sequence[str], resolve: Callable[[], Boundary]) -> Boundary:
-    store = open_store(address)
+def kept(store: ObjectStore, topics: Sequence[str], resolve: Callable[[], Boundary]) -> Boundary:
+    """The boundary that the first start has kept, or the one that this start resolves and keeps.
+
+    Raises Corrupt, OptionError for one of other topics, Conflict, Unknown, Unavailable, and what `resolve` raises.
+    """
     try:
         return _read_boundary(store.get(BOUNDARY_KEY), topics)
     except NotFound:

@@ -46,6 +46,8 @@ class Tasks:
         self.is_encrypted = "rotate" in profile.groups or schedule.random.random() < 0.2
         self.retries = schedule.random.random() < 0.6
         self.seen: dict[str, SeenLogs] = {}
+        self.path = PATH
+        """Of the brokers' topic, as it is now."""
 
     def store(self, actor: Actor) -> ObjectStore:
         """The archive as a process opens it."""
@@ -84,15 +86,16 @@ class Tasks:
         return act
 
     def _offload(self, actor: Actor, broker: HasDisk, name: str) -> None:
+        path = self.path
         known = self.seen.get(name, {})
         run = OffloadLogs(self.store(actor), actor, actor, name, lambda size: None, self.transforms(actor), known=known)
         for _, done in run.run(LogDir(DiskOf(actor, broker), LOGS).found(), 1):
-            self._offloaded(name, done)
+            self._offloaded(name, done, path)
         self.seen[name] = {p: seen for p, seen in {**known, **run.changes}.items() if seen is not None}
 
-    def _offloaded(self, name: str, done: Done) -> None:
-        if done.entry is not None:
-            self.judge.says_archived(PATH, done.entry)
+    def _offloaded(self, name: str, done: Done, path: PartitionPath) -> None:
+        if done.entry is not None and path == self.path:  # else the topic was made again meanwhile, and it is one of both
+            self.judge.says_archived(path, done.entry)
         if isinstance(done.error, Corrupt):  # of a directory in the midst of its recovery; in the end it is a violation
             self.schedule.errors["Corrupt"] += 1
             return
@@ -102,14 +105,14 @@ class Tasks:
         """The broker's own retention deletes what its log has had for long: what is archived, seldom what is not."""
 
         def act(actor: Actor) -> None:
-            newest = self.judge.newest(PATH)
+            newest = self.judge.newest(self.path)
             archived = newest.manifest.end_offset if newest is not None else 0
             limit = broker.log.high_watermark if actor.chance(0.05) else min(archived, broker.log.high_watermark)
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
             if bases:
                 to = actor.random.choice(bases)
                 broker.log.maybe_increment_log_start_offset(to)
-                self.judge.watched[PATH].dropped_below[broker.name] = to
+                self.judge.watched[self.path].dropped_below[broker.name] = to
                 broker.checkpoint()
 
         return act
@@ -159,7 +162,8 @@ class Tasks:
     def delete(self, actor: Actor) -> None:
         """`tiering delete-topic`."""
         store = self.store(actor)
-        for manifest in delete_topic.partitions(store, PATH.topic, None):
-            self.judge.watched[PATH].may_be_deleted = True
+        ids = [None, *(path.topic_id for path in self.judge.watched if path.topic == PATH.topic)]
+        for manifest in delete_topic.partitions(store, PATH.topic, actor.random.choice(ids) if len(ids) > 2 else None):
+            self.judge.watched[manifest.path].may_be_deleted = True
             run = StoreRun(store, actor, actor)
             self.refuse(delete_topic.delete_partition(manifest, run, "deletion").error, "deletion")

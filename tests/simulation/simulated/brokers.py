@@ -4,7 +4,7 @@ A record below the high watermark is on all replicas that are in sync, and stays
 leader has above it may be lost with its broker, and is then overwritten by the records of the next leader.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
 
@@ -37,6 +37,7 @@ PARTITION = TopicPartition(PATH.topic, PATH.partition)
 SEGMENT_BYTES = (300, 420, 560)
 """Of each broker another, so that replicas roll at other offsets."""
 FETCH_BYTES = 400
+REMAKE = "remake the topic"
 HAPPENINGS = {
     "produce": 10.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
 }  # fmt: skip
@@ -59,8 +60,22 @@ class Broker:
             self.disk, f"{LOGS}/{META_PROPERTIES}", f"version=1\nnode.id={self.name}\ndirectory.id={self.name * 22}\n".encode()
         )
         self.open()
-        replace_file(self.disk, f"{LOGS}/{PARTITION}/{PARTITION_METADATA}", write_topic_id(PATH.topic_id))
+        self._is_of_topic()
+        self.checkpoint()
+
+    def _is_of_topic(self) -> None:
+        topic_id = write_topic_id(self.cluster.path.topic_id)
+        replace_file(self.disk, f"{LOGS}/{PARTITION}/{PARTITION_METADATA}", topic_id)
         self.disk.sync_folder("/")
+
+    def remake(self) -> None:
+        """The topic was deleted and made again: its folder goes at once, its files later, and a new one is there."""
+        gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
+        self.disk.rename(f"{LOGS}/{PARTITION}", gone)
+        self.disk.delete_folder(gone)
+        self.checkpoint_of({})
+        self.open()
+        self._is_of_topic()
         self.checkpoint()
 
     def open(self, start: int = 0, point: int = 0) -> None:
@@ -72,11 +87,14 @@ class Broker:
 
     def checkpoint(self) -> None:
         """Writes the files that a broker writes every few seconds."""
-        for name, offset in (
-            (HIGH_WATERMARK_CHECKPOINT, self.log.high_watermark),
-            (LOG_START_OFFSET_CHECKPOINT, self.log.log_start_offset),
-        ):
-            replace_file(self.disk, f"{LOGS}/{name}", write_offsets({PARTITION: offset}))
+        self.checkpoint_of(
+            {HIGH_WATERMARK_CHECKPOINT: self.log.high_watermark, LOG_START_OFFSET_CHECKPOINT: self.log.log_start_offset}
+        )
+
+    def checkpoint_of(self, offsets: dict[str, int]) -> None:
+        for name in (HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
+            known = {PARTITION: offsets[name]} if name in offsets else {}
+            replace_file(self.disk, f"{LOGS}/{name}", write_offsets(known))
 
     def loses_power(self) -> None:
         """What was not synced may be lost; the broker starts again and recovers its log."""
@@ -96,6 +114,19 @@ class Copy:
         replace_file(self.disk, f"{LOGS}/{PARTITION}/{LEADER_EPOCH_CHECKPOINT}", epochs)
 
 
+@dataclass(frozen=True)
+class DeletedLog:
+    """What was committed of a topic that is deleted."""
+
+    committed: dict[int, bytes]
+    times: dict[int, int]
+    ended: dict[int, int]
+    aborted: dict[int, int]
+    start_max: int
+    high_watermark: int
+    last_stable_offset: int
+
+
 @dataclass(eq=False)
 class Cluster:
     """The brokers, who of them leads, and what is committed; `open_since` has the first offset of each open transaction.
@@ -104,6 +135,7 @@ class Cluster:
     """
 
     schedule: Schedule
+    path: PartitionPath = PATH
     brokers: list[Broker] = field(init=False)
     leader: int = 0
     epoch: int = 0
@@ -248,6 +280,21 @@ class Cluster:
         self.fetched.clear()
         self.log.epochs.assign(self.epoch, self.log.log_end_offset)
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} leads in epoch {self.epoch}")
+
+    def remake(self, topic_id: str) -> DeletedLog:
+        """The topic is deleted, and another one of its name is made: it begins at offset 0 in epoch 0. What the first one had."""
+        deleted = DeletedLog(
+            self.committed, self.times, self.ended, self.aborted, self.start_max, self.high_watermark, self.last_stable_offset
+        )
+        self.path = replace(self.path, topic_id=topic_id)
+        self.leader = self.epoch = self.high_watermark = 0
+        self.committed, self.times, self.ended, self.aborted = {}, {}, {}, {}
+        self.open_since, self.open_to, self.fetched, self.in_sync = {}, {}, {}, {0, 1, 2}
+        for broker in self.brokers:
+            broker.disk.now_ms = self.schedule.now
+            broker.remake()
+        self.schedule.tell("cluster", f"the topic is deleted and made again with the id {topic_id}")
+        return deleted
 
     def fall_behind(self) -> None:
         """A follower is no longer in sync, so that records are committed without it."""

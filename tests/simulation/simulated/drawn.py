@@ -5,7 +5,7 @@ from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
 from simulated import own_host
-from simulated.brokers import HAPPENINGS
+from simulated.brokers import HAPPENINGS, REMAKE
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import WRITE_FAULTS, fate_of
 
@@ -24,6 +24,8 @@ WRITES_PAUSE = 3
 """How many times as often a process stops before a call that changes the store: what it knows may be out of date by then."""
 WRONG_CLOCKS = 0.3
 """Of the machines, if some clocks may be off by more than usual."""
+REMADE = 0.15
+"""How often the brokers' topic is deleted and made again, beside what `HAPPENINGS` are."""
 OUTAGE_CALLS = (3, 20)
 OUTAGE_SHARE = 0.6
 """How much of its calls fails while an actor has bad luck with its network."""
@@ -36,6 +38,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     share = profile.cluster * (2 if world.own else 1)
     names, weights = [*kinds], [kind.weight for kind in kinds.values()]
     happenings = HAPPENINGS | ({f"own: {what}": often for what, often in own_host.HAPPENINGS.items()} if world.own else {})
+    if "remake" in profile.groups:
+        happenings |= {REMAKE: REMADE}
     what_happens, often = [*happenings], [*happenings.values()]
     outages: dict[int, int] = {}
 

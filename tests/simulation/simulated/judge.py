@@ -96,6 +96,8 @@ class Judge:
     waits: Waits
     watched: dict[PartitionPath, Watched] = field(default_factory=dict)
     readings: list[Reading] = field(default_factory=list)
+    versions: dict[PartitionPath, dict[int, Manifest]] = field(default_factory=dict)
+    """All that were ever committed."""
     _left: dict[PartitionPath, list[Left]] = field(default_factory=dict)
     """The versions that somebody may still read who has opened them when they were the newest."""
     _ever: dict[str, int] = field(default_factory=dict)
@@ -186,6 +188,7 @@ class Judge:
         self._names_what_is_there(path, manifest, old)
         if path in self.watched and not manifest.is_deleted:
             self._is_due(manifest, self.watched[path])
+        self.versions.setdefault(path, {})[version] = manifest
         if old is not None:
             self._leaves(path, old)
 

@@ -5,6 +5,10 @@ schedule.
 """
 
 import gc
+import json
+import os
+import warnings
+from base64 import b64encode
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -14,6 +18,9 @@ import simulated_nodes
 from remote.direct_write import commit as direct_write
 from remote.manifest import codec, page_bounds, pages
 from remote.manifest.model import LIMITS
+from simulated.readers import RING
+from simulated.splits import KEYS_NAME
+from spark_jobs.source import partitions, pinning, ranges
 from tiering.retention import expire
 
 SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
@@ -31,6 +38,11 @@ def prepare() -> None:
     codec.decode = _once(codec.decode, 0)
     pages.decode = _once(pages.decode, 1)
     direct_write.WAIT_SECONDS = 10.0  # a writer that stops for hours is waited for in few calls
+    for planned_by in (ranges, partitions, pinning):
+        planned_by.THREADS = 1
+    warnings.filterwarnings("ignore", message=".* topics named orders are archived")  # it is made again, and read by its name
+    keys = {name: b64encode(key).decode() for name, key in RING.keys.items()}
+    os.environ[KEYS_NAME] = json.dumps({"current": RING.current, "keys": keys})
     gc.collect()
     gc.freeze()  # what is loaded by now stays
 

@@ -16,6 +16,8 @@ from simulated.schedule import HOUR_MS, MINUTE_MS
 GROUPS = ("offload", "copies", "local retention", "expire", "sweep", "rotate", "readers", "writes", "own")
 SOURCES = ("offload", "copies", "writes", "own")
 """Without one of them there is nothing in the archive."""
+SPARK = (frozenset({"splits"}), frozenset({"streams"}), frozenset({"splits", "streams"}))
+SPARK_SHARE = 0.2
 OPPOSED = (
     frozenset({"offload", "rotate", "sweep"}),
     frozenset({"offload", "expire", "sweep", "readers"}),
@@ -91,7 +93,18 @@ def profile_of(seed: int) -> Profile:
         outages=choice([0.0, 0.0, 0.005]),
         credentials=choice([0.0, 0.0, 0.001]),
     )
-    return _opposed(drawn, random) if seed % 2 else drawn
+    return _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"))
+
+
+def _with_spark(drawn: Profile, random: Random) -> Profile:
+    """In some schedules Spark reads what the others do, drawn apart: the others are what they would be without it."""
+    if random.random() >= SPARK_SHARE:
+        return drawn
+    groups = drawn.groups | random.choice(SPARK)
+    if random.random() < 0.5:
+        others = random.choice(["rotate", "copies", "remake", "remake", "local retention"])
+        groups = random.choice(SPARK) | {"offload", "expire", "sweep", others}
+    return replace(drawn, groups=frozenset(groups))
 
 
 def _opposed(drawn: Profile, random: Random) -> Profile:

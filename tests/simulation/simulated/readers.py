@@ -56,14 +56,14 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
         judge, store, waits, pin = tasks.judge, tasks.store(actor), tasks.waits, None
         if pinned:
             first = load_newest(store, path)
-            if first is None or _is_empty(first.manifest):
+            if first is None or is_empty(first.manifest):
                 return
             m = first.manifest
             start, end, lasts_ms = m.log_start_offset, m.end_offset, waits.pin_ms
             pin = pins.create(store, path, "reader", m.version, start, end, lasts_ms, actor, actor)
         begun = tasks.schedule.now
         stored = load_newest(store, path)
-        if stored is None or _is_empty(stored.manifest):
+        if stored is None or is_empty(stored.manifest):
             return
         m = stored.manifest
         start, end = m.log_start_offset, m.end_offset
@@ -94,7 +94,7 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
     return act
 
 
-def _is_empty(manifest: Manifest) -> bool:
+def is_empty(manifest: Manifest) -> bool:
     return manifest.is_deleted or manifest.end_offset <= manifest.log_start_offset
 
 

@@ -12,7 +12,7 @@ from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
-from simulated.brokers import PATH, Cluster
+from simulated.brokers import REMAKE, Cluster
 from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
 from simulated.judge import Judge, Watched
@@ -23,10 +23,13 @@ from simulated.readers import archived, batches_of, reads
 from simulated.restores import restored
 from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
 from simulated.scrubs import anomalies
+from simulated.splits import Spark
 from simulated.stores import Faults, JudgedStore, StoreOf
+from simulated.streams import Streams
 from simulated.writes import WRITES, Writes
 
 OWN = "own: "
+TOPICS_MAX = 4
 ROUNDS_MAX = 5
 """Of retention and sweeps in the end, until nothing is left to do."""
 
@@ -53,9 +56,11 @@ class World:
         self.faults = Faults(self.schedule)
         self.store = JudgedStore(self.schedule)
         self.cluster = Cluster(self.schedule)
-        self.judge = Judge(self.schedule, self.store, self.profile.waits, {PATH: Watched(self.cluster)})
+        self.judge = Judge(self.schedule, self.store, self.profile.waits, {self.cluster.path: Watched(self.cluster)})
         self.tasks = Tasks(self.schedule, self.judge, self.profile, lambda actor: StoreOf(actor, self.store, self.faults))
         self.writes = Writes(self.tasks)
+        self.spark = Spark(self.tasks)
+        self.streams = Streams(self.tasks, self.cluster, self.faults)
         self.rot = BitRot(self.schedule)
         self.own: OwnHost | None = None
         if "own" in self.profile.groups:
@@ -86,8 +91,8 @@ class World:
         found["expire"] = Kind(often("expire"), 10 * MINUTE_MS, lambda: tasks.retain)
         found["sweep"] = Kind(often("sweep"), 10 * MINUTE_MS, lambda: tasks.sweep)
         found["rotate"] = Kind(often("rotate"), 2 * HOUR_MS, lambda: tasks.rotate)
-        found["pinned reader"] = Kind(often("readers"), 2 * HOUR_MS, lambda: reads(tasks, PATH, pinned=True))
-        found["reader"] = Kind(often("readers"), 20 * MINUTE_MS, lambda: reads(tasks, PATH, pinned=False))
+        found["pinned reader"] = Kind(often("readers"), 2 * HOUR_MS, lambda: reads(tasks, self._path(), pinned=True))
+        found["reader"] = Kind(often("readers"), 20 * MINUTE_MS, lambda: reads(tasks, self._path(), pinned=False))
         for write_id in WRITES:
             found[f"write {write_id}"] = Kind(often("writes") / 3, 2 * HOUR_MS, lambda of=write_id: self.writes.write(of))
         found["write"] = Kind(often("writes") / 2, 2 * HOUR_MS, lambda: self.writes.write_once)
@@ -103,9 +108,21 @@ class World:
             found["consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=False))
             found["committed consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=True))
             found["pinned reader of own"] = Kind(often("own") / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
+        found |= self._spark_kinds()
         if not any(kind.weight for kind in found.values()):
             found["offload A"] = replace(found["offload A"], weight=1.0)
         return found
+
+    def _spark_kinds(self) -> dict[str, Kind]:
+        """Those of Spark's queries. Other schedules are what they would be without them."""
+        groups, hours = self.profile.groups, 2 * HOUR_MS
+        of_splits, of_streams = (float(group in groups) for group in ("splits", "streams"))
+        return {
+            "spark driver": Kind(0.5 * of_splits, hours, lambda: self.spark.plan),
+            "spark executor": Kind(2 * of_splits, hours, lambda: self.spark.execute),
+            "stream": Kind(1.5 * of_streams, hours, lambda: self.streams.drive),
+            "live tail": Kind(0.2 * of_streams, hours, lambda: self.streams.boundary_of),
+        }
 
     def run(self, events: Iterable[Event] | None = None) -> None:
         """Lives through these events, or those of its seed, ends what is under way, and judges what is left."""
@@ -120,6 +137,8 @@ class World:
         schedule.later(event.after_ms)
         if event.verb == GOES_ON:
             schedule.goes_on(event.number, event.what, event.ms)
+        elif event.verb == HAPPENS and event.what == REMAKE:
+            self._remake()
         elif event.verb == HAPPENS:
             where: Cluster | OwnHost | None = self.own if event.what.startswith(OWN) else self.cluster
             if where is not None:
@@ -136,8 +155,21 @@ class World:
 
     def backlog(self) -> int:
         """How many offsets of the brokers' log are not archived."""
-        newest = self.judge.newest(PATH)
+        newest = self.judge.newest(self.cluster.path)
         return self.cluster.high_watermark - (newest.manifest.end_offset if newest is not None else 0)
+
+    def _path(self) -> PartitionPath:
+        """Of the brokers' topic, at times of one of this name that was deleted."""
+        paths = [path for path in self.judge.watched if path.topic == self.cluster.path.topic]
+        return paths[-1] if len(paths) == 1 else paths[self.schedule.calls % len(paths)]
+
+    def _remake(self) -> None:
+        """The brokers' topic is deleted and made again; the archive keeps what it has until somebody deletes it there, too."""
+        if len(self.judge.watched) < TOPICS_MAX:
+            old = self.judge.watched[self.cluster.path]
+            old.log = self.cluster.remake("UVWX"[len(self.judge.watched) - 1] * 22)
+            self.tasks.path = self.cluster.path
+            self.judge.watched[self.cluster.path] = Watched(self.cluster)
 
     # The end
 
@@ -171,11 +203,14 @@ class World:
             for committed in (False, True):
                 self._quietly(own.reads(committed=committed), "the last own reader")
                 self._quietly(EndpointReaders(self.tasks, self.own).reads(committed=committed), "the last consumer")
+        if "splits" in self.profile.groups:
+            self._quietly(self.spark.read_all, "the last read of Spark", "MissingRange")
+        self._quietly(self.streams.settle, "the last drivers of streams")
         self._judge()
 
     def _offload_all(self) -> None:
         """One of the brokers may have a disk on which a bit has changed; what it does not archive, another does."""
-        newest, brokers = self.judge.newest(PATH), [*self.cluster.brokers]
+        newest, brokers = self.judge.newest(self.cluster.path), [*self.cluster.brokers]
         archived_to = newest.manifest.end_offset if newest is not None else 0
         rotten = next((broker for broker in brokers if self.rot.rots(broker, archived_to)), None)
         for broker in sorted(brokers, key=lambda one: one is not rotten):
@@ -193,7 +228,7 @@ class World:
         before = Counter(self.schedule.errors)
         actor.run_alone()
         new = {name: count for name, count in (self.schedule.errors - before).items() if name != may_fail}
-        if new and not self.judge.watched[PATH].may_be_deleted:
+        if new and not any(watched.may_be_deleted for watched in self.judge.watched.values()):
             raise self.schedule.violated(f"{what} fails at the end, when nothing goes wrong: {new}")
 
     def _judge(self) -> None:
