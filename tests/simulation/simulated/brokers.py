@@ -29,6 +29,7 @@ from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.partition_metadata import write_topic_id
 from remote.keys import PartitionPath
 from simulated.disks import QuietDisk
+from simulated.predicates import disordered
 from simulated.schedule import Schedule
 
 LOGS = "/logs"
@@ -181,6 +182,9 @@ class Cluster:
         for broker in self.brokers:
             broker.disk.now_ms = self.schedule.now
         getattr(self, what)()
+        for broker in self.brokers:
+            if wrong := disordered(broker.log):
+                raise self.schedule.violated(f"broker {broker.name} after {what}: {wrong}")
         self.schedule.tell("cluster", f"{what}: {self.log.log_end_offset}, {self.high_watermark} is the high watermark")
 
     def produce(self) -> None:

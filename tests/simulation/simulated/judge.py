@@ -17,6 +17,7 @@ from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided
+from simulated.predicates import Offsets, deleted_too_early, gone_back, uncovered
 from simulated.profiles import Waits
 from simulated.schedule import MINUTE_MS, Schedule, Violation
 from simulated.stores import JudgedStore, Unwatched
@@ -185,6 +186,7 @@ class Judge:
             if manifest.parent_sha256 != sha256(before):
                 raise self.violated(f"{key} does not follow the newest version")
             self._checked(key, lambda: invariants.check(codec.decode(before, key), manifest))
+            self._holds(key, gone_back(old.manifest, manifest) if path in self.watched else None)
         self._names_what_is_there(path, manifest, old)
         if path in self.watched and not manifest.is_deleted:
             self._is_due(manifest, self.watched[path])
@@ -198,6 +200,15 @@ class Judge:
         except LogError as e:
             raise self.violated(f"{key}: {e}") from e
 
+    def _holds(self, what: str, wrong: str | None) -> None:
+        if wrong is not None:
+            raise self.violated(f"{what}: {wrong}")
+
+    def check_local_log(self, path: PartitionPath, log: Offsets) -> None:
+        """Local retention has deleted of this log only what the archive has."""
+        newest = self.newest(path)
+        self._holds(f"{path}", deleted_too_early(log, newest.manifest.end_offset if newest is not None else 0))
+
     def _names_what_is_there(self, path: PartitionPath, manifest: Manifest, old: Named | None) -> None:
         """What the version before named, too, was there then, and nobody could delete it since."""
         entries = Entries.of(self.unwatched, manifest)
@@ -209,6 +220,7 @@ class Judge:
         for name in pages:
             if path.page(name) not in self.store.objects:
                 raise self.violated(f"version {manifest.version} of {path} names page {name}, which is not there")
+        self._holds(f"version {manifest.version} of {path}", None if manifest.is_deleted else uncovered(manifest, found))
         for entry in found:
             if path in self.watched:
                 self.watched[path].named.add(entry.log_name)

@@ -57,6 +57,7 @@ class OwnTasks:
         reader = open_log(own.disk, f"{LOGS}/{PARTITION}", PARTITION, now.log_start, now.high_watermark.offset)
         store, keep = self.tasks.store(actor), self.host.tier.checkpoint
         retain(log, reader, store, actor.now_ms(), decoded=decoded, keep_starts=keep)
+        self.tasks.judge.check_local_log(self.host.path, log)
         self.host.start_max = max(self.host.start_max, log.log_start_offset)
 
     def expire(self, actor: Actor) -> None:
