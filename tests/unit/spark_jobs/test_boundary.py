@@ -9,7 +9,7 @@ from local_log.errors import Conflict, Corrupt, NotFound, OffsetOutOfRange
 from remote.read.plan import MissingRange
 from remote.store.open import open_store
 from spark_jobs.broker import BrokerTopic
-from spark_jobs.live_tail import BOUNDARY_KEY, Boundary, keep, take_over
+from spark_jobs.live_tail import BOUNDARY_KEY, Boundary, keep, kept, take_over, taken_over
 
 ARCHIVED = manifest(entry(0, 60), entry(60, 100))
 
@@ -58,6 +58,17 @@ def test_of_two_first_starts_that_differ_the_second_is_told_to_start_again(tmp_p
     assert keep(store, first) == keep(store, first) == first
     with pytest.raises(Conflict, match="start again"):
         keep(store, Boundary({"topic": {0: 120, 1: -2}}))
+
+
+def test_a_later_start_takes_the_boundary_that_the_first_one_has_kept(tmp_path: Path) -> None:
+    store, ends = open_store(str(tmp_path)), [100, 120]
+
+    def resolve() -> Boundary:
+        topic = BrokerTopic("topic", TOPIC_ID, {0: (0, 500)})
+        return taken_over([topic], lambda name: [manifest(entry(0, ends.pop(0)))], lenient=False)
+
+    assert [kept(store, ["topic"], resolve).offsets for _ in range(2)] == [{"topic": {0: 100}}] * 2
+    assert ends == [120]
 
 
 def test_a_boundary_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:

@@ -147,8 +147,8 @@ def go_on_with_a_stream_from_the_end_that_was_planned_and_not_read() -> None:
 
 
 @mutant
-def take_a_tail_over_where_the_log_starts() -> None:
-    live_tail.take_over = lambda topic, manifests, *, lenient: {n: first for n, (first, _) in topic.offsets.items()}
+def take_a_tail_over_where_the_log_ends() -> None:
+    live_tail.take_over = lambda topic, manifests, *, lenient: {n: end for n, (_, end) in topic.offsets.items()}
 
 
 @mutant

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remote.keys import PartitionPath
 from spark_jobs.errors import OptionError
-from spark_jobs.source.stream.offsets import decode, encode, rate_limited
+from spark_jobs.source.stream.offsets import decode, decode_start, encode, encode_end, encode_initial, rate_limited
 
 ID, OTHER_ID = "PnJ1xkWtQ5aqcyLsLZ9iLA", "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -36,6 +36,16 @@ def test_the_same_offsets_are_always_the_same_text(offsets: dict[PartitionPath, 
     chance.shuffle(shuffled)
     assert json.dumps(encode(dict(shuffled))) == json.dumps(encode(offsets))
     assert decode(encode(offsets)) == offsets
+
+
+def test_the_end_of_the_first_micro_batch_has_its_start_and_later_ones_are_as_ever() -> None:
+    begun, until = {path(0): 5, path(3, "a-b_c", OTHER_ID): 7}, {path(0): 9, path(3, "a-b_c", OTHER_ID): 7}
+    first = json.loads(json.dumps(encode_end(encode_initial(begun), until)))
+    assert decode(first) == until
+    assert decode_start(encode_initial({path(0): 8}), first) == begun
+    assert encode_end(first, until) == first
+    assert encode_end(first, until | {path(0): 10}) == encode(until | {path(0): 10})
+    assert decode_start(first, encode(until)) == until
 
 
 def test_a_checkpoint_of_sparks_kafka_source_is_refused_with_what_to_do() -> None:
