@@ -147,6 +147,11 @@ def index_batches(segment: Segment, scanned: Scanned, last_indexed: int) -> int:
 def _add_entries(
     segment: Segment, offsets: np.ndarray, positions: np.ndarray, timestamps: np.ndarray, timestamp_offsets: np.ndarray
 ) -> None:
+    """Adds as many entries as there is room for, since an index may lack some.
+
+    An append adds none for the first batch after a start, so a segment can have more batches than its indexes have room for.
+    Kafka does not open its log then.
+    """
     index, times = segment.offset_index, segment.time_index
     room = min(index.entries_max - len(index), times.entries_max - 1 - len(times))
     grows = (not len(index) or offsets[0] > index.last_offset) and (np.diff(offsets) > 0).all()
@@ -158,5 +163,7 @@ def _add_entries(
             times.extend(timestamps[later], timestamp_offsets[later])
         return
     for offset, position, timestamp, of in zip(offsets, positions, timestamps, timestamp_offsets, strict=True):
+        if index.is_full or times.is_full:
+            return
         index.append(int(offset), int(position))
         times.maybe_append(int(timestamp), int(of))

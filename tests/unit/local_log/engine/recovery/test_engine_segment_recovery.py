@@ -52,6 +52,25 @@ def test_recovery_makes_a_damaged_index_anew(tmp_path: Path, of: str) -> None:
         assert found.offset == offset
 
 
+def test_recovery_adds_no_more_entries_than_an_index_has_room_for(tmp_path: Path) -> None:
+    """Each start leaves out an entry: a segment has more batches than a recovery, which leaves out none, has room for."""
+    one = segment(tmp_path, 0)
+    for offset in range(104):
+        if offset and offset % 20 == 0:
+            one.close()
+            one = segment(tmp_path, 0)
+            one.resize_indexes(1200)
+        append(one, records(offset, time=10 * offset))
+    one.close()
+    again = segment(tmp_path, 0)
+    assert recovered(again, tmp_path) == 0
+    assert len(again.time_index) == 100
+    assert [found_offset(again, offset) for offset in range(104)] == [*range(104)]
+    found = find_by_timestamp(again, 1030, 0)
+    assert found is not None
+    assert found.offset == 103
+
+
 class Telling(OsWritableDisk):
     """Tells which files are read."""
 
