@@ -9,11 +9,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from local_log.errors import LogError
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.apis.context import Context, topic_named
+from tiering.endpoint.apis.durable_commits import when_synced
 from tiering.endpoint.apis.find_coordinator import check_coordinator
-from tiering.endpoint.apis.later import later
 from tiering.endpoint.at_hand import NotAtHand
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.hosted_logs import HostedTopic
@@ -86,7 +85,7 @@ def offset_commit(
         try:
             check_coordinator(request.group_id, context)
             answers += _committed(asked, request_context.version, context)
-            return _synced(OffsetCommitResponse(topics=tuple(answers)), request.group_id, context)
+            return when_synced(OffsetCommitResponse(topics=tuple(answers)), request.group_id, context)
         except GroupError as e:
             answers += (_refused(topic, e.code) for topic in known)
     return OffsetCommitResponse(topics=tuple(answers))
@@ -102,30 +101,6 @@ def _committed(request: OffsetCommitRequest, version: int, context: Context) -> 
     found = context.groups.commit_offsets(request, version, may_wait=False)
     context.at_once.took(began_ms, context.clock.hi_res_clock_ms())
     return found.topics
-
-
-def _synced(found: OffsetCommitResponse, group: str, context: Context) -> "OffsetCommitResponse | Future[OffsetCommitResponse]":
-    """The answer, when what was committed is on the disk, if that is waited for."""
-    if context.group_commit is None:
-        return found
-    try:
-        log = context.groups.log_of(group)
-    except LogError as e:
-        return _unless_lost(found, group, e, context)
-    synced = context.group_commit.sync([log])
-    return later(synced, lambda errors: _unless_lost(found, group, errors.get(log.folder.path), context))
-
-
-def _unless_lost(found: OffsetCommitResponse, group: str, error: LogError | None, context: Context) -> OffsetCommitResponse:
-    """The answer, if the log that was appended to could be synced."""
-    if error is None:
-        return found
-    context.report(f"committed offsets of group {group} are not synced: {error}")
-
-    def told(one: OffsetCommitResponsePartition) -> OffsetCommitResponsePartition:
-        return one if one.error_code else replace(one, error_code=ErrorCode.NOT_COORDINATOR)
-
-    return replace(found, topics=tuple(replace(topic, partitions=tuple(map(told, topic.partitions))) for topic in found.topics))
 
 
 def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:

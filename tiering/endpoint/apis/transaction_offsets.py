@@ -1,11 +1,13 @@
 """TxnOffsetCommit: which topics there are, and what the coordinators of the transaction and of the group say of the others."""
 
+from concurrent.futures import Future
 from dataclasses import replace
 
 from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from tiering.endpoint.apis.auth_helper import is_authorized
 from tiering.endpoint.apis.context import Context, topic_named
+from tiering.endpoint.apis.durable_commits import when_synced
 from tiering.endpoint.apis.find_coordinator import check_coordinator
 from tiering.endpoint.authorization.acls import Operation, ResourceType
 from tiering.endpoint.coordinator.errors import GroupError
@@ -30,8 +32,8 @@ _NO_SEQUENCE = -1
 
 def txn_offset_commit(
     request: TxnOffsetCommitRequest, request_context: RequestContext, context: Context
-) -> TxnOffsetCommitResponse:
-    """Keeps the offsets of the partitions that there are, if the transaction commits."""
+) -> "TxnOffsetCommitResponse | Future[TxnOffsetCommitResponse]":
+    """Keeps the offsets of the partitions that there are, if the transaction commits, which it may do after a loss of power."""
     code = _denied(request, request_context, context)
     if code:
         return TxnOffsetCommitResponse(topics=tuple(_refused(topic, code) for topic in request.topics))
@@ -49,6 +51,7 @@ def txn_offset_commit(
         asked = replace(request, topics=tuple(known))
         try:
             answers += _committed(asked, request_context, context).topics
+            return when_synced(TxnOffsetCommitResponse(topics=tuple(answers)), request.group_id, context)
         except (GroupError, TransactionError) as e:
             answers += (_refused(topic, e.code) for topic in known)
     return TxnOffsetCommitResponse(topics=tuple(answers))

@@ -9,6 +9,7 @@ import pytest
 from local_tiers import Host
 from logs_at_work import batch_of
 from managed import T0
+from transacting_endpoint import OWN_ID, TransactingEndpoint
 from writing_endpoint import ByHand, WritingEndpoint
 
 from local_log.disk import Space
@@ -20,11 +21,16 @@ from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
 from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
 from tiering.endpoint.coordinator.records import Record
 from tiering.endpoint.own_logs import OwnLogs
-from tiering.endpoint.protocol.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, METADATA, PRODUCE
+from tiering.endpoint.protocol.api_keys import CREATE_PARTITIONS, CREATE_TOPICS, METADATA, PRODUCE, TXN_OFFSET_COMMIT
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tiering.endpoint.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tiering.endpoint.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tiering.local_tier.reads import TierReads
 
 ONE = batch_of("a", time=T0)
@@ -126,6 +132,27 @@ def test_many_producers_at_once_are_all_answered_with_fewer_syncs(executor: Exec
         else:
             assert one == 0
     assert endpoint.log().log_end_offset == 100
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_offsets_of_a_transaction_that_ends_after_a_loss_of_power_are_as_those_of_any_other(
+    by_hand: ByHand, *, is_committed: bool
+) -> None:
+    endpoint = TransactingEndpoint()
+    endpoint.config = replace(endpoint.config, syncs=True)
+    endpoint.own(endpoint.tier)
+    endpoint.context = replace(endpoint.context, group_commit=GroupCommit(by_hand))
+    producer = endpoint.init()
+    of = TxnOffsetCommitRequestTopic("orders", (TxnOffsetCommitRequestPartition(0, 7),))
+    asked = TxnOffsetCommitRequest(OWN_ID, "readers", *producer, topics=(of,))
+    found = endpoint.ask(TXN_OFFSET_COMMIT, 5, asked)
+    assert not found.response.done()
+    by_hand.run()
+    assert endpoint.answer_of(found).topics[0].partitions[0].error_code == 0
+    endpoint.host.loses_power()
+    endpoint.own(endpoint.host.started())
+    assert not isinstance(endpoint.end(producer, commit=is_committed), ErrorCode)
+    assert endpoint.committed() == (7 if is_committed else -1)
 
 
 class FullDisk:
