@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
-from simulated import own_host
 from simulated.brokers import HAPPENINGS, REMAKE
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import WRITE_FAULTS, fate_of
@@ -37,7 +36,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     random = Random(f"{schedule.seed}")
     share = profile.cluster * (2 if world.own else 1)
     names, weights = [*kinds], [kind.weight for kind in kinds.values()]
-    happenings = HAPPENINGS | ({f"own: {what}": often for what, often in own_host.HAPPENINGS.items()} if world.own else {})
+    happenings = HAPPENINGS | ({f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {})
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
     what_happens, often = [*happenings], [*happenings.values()]

@@ -4,8 +4,10 @@ What it has acknowledged stays as long as its settings promise: over a kill alwa
 `flush.messages=1`, and where each append is synced before its answer, that is all of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded
+from typing import ClassVar
 
 from small_logs import marker, produced, records
 
@@ -84,6 +86,7 @@ class FailingDisk(QuietDisk):
 class OwnHost:
     """The process of the moment, and the log as its clients know it. `durable` is the end of what no crash may take."""
 
+    happenings: ClassVar[Mapping[str, float]] = HAPPENINGS
     schedule: Schedule
     disk: FailingDisk = field(default_factory=FailingDisk)
     committed: dict[int, bytes] = field(default_factory=dict)

@@ -18,9 +18,11 @@ import simulated_nodes
 from remote.direct_write import commit as direct_write
 from remote.manifest import codec, page_bounds, pages
 from remote.manifest.model import LIMITS
+from simulated.endpoint_process import WatchedMarkers
 from simulated.readers import RING
 from simulated.splits import KEYS_NAME
 from spark_jobs.source import partitions, pinning, ranges
+from tiering.endpoint.transactions import opening
 from tiering.retention import expire
 
 SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
@@ -43,6 +45,7 @@ def prepare() -> None:
     warnings.filterwarnings("ignore", message=".* topics named orders are archived")  # it is made again, and read by its name
     keys = {name: b64encode(key).decode() for name, key in RING.keys.items()}
     os.environ[KEYS_NAME] = json.dumps({"current": RING.current, "keys": keys})
+    opening.Markers = WatchedMarkers  # type: ignore[misc]
     gc.collect()
     gc.freeze()  # what is loaded by now stays
 

@@ -18,6 +18,8 @@ SOURCES = ("offload", "copies", "writes", "own")
 """Without one of them there is nothing in the archive."""
 SPARK = (frozenset({"splits"}), frozenset({"streams"}), frozenset({"splits", "streams"}))
 SPARK_SHARE = 0.2
+SERVING_SHARE = 0.15
+"""Of the schedules, those whose process has clients. They take three times as long as others."""
 OPPOSED = (
     frozenset({"offload", "rotate", "sweep"}),
     frozenset({"offload", "expire", "sweep", "readers"}),
@@ -70,6 +72,8 @@ class Profile:
     credentials: float
     least: float = 0.0
     """How often each kind of its tasks is chosen at least."""
+    serves: bool = False
+    """Whether the process that owns its log directory has clients."""
 
 
 def profile_of(seed: int) -> Profile:
@@ -93,7 +97,8 @@ def profile_of(seed: int) -> Profile:
         outages=choice([0.0, 0.0, 0.005]),
         credentials=choice([0.0, 0.0, 0.001]),
     )
-    return _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"))
+    found = _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"))
+    return _serving(found, Random(f"served {seed}"), is_alone=bool(seed % 2))
 
 
 def _with_spark(drawn: Profile, random: Random) -> Profile:
@@ -105,6 +110,15 @@ def _with_spark(drawn: Profile, random: Random) -> Profile:
         others = random.choice(["rotate", "copies", "remake", "remake", "local retention"])
         groups = random.choice(SPARK) | {"offload", "expire", "sweep", others}
     return replace(drawn, groups=frozenset(groups))
+
+
+def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
+    """In some schedules the process that owns its log directory has clients: beside all else, or with little else."""
+    if random.random() >= SERVING_SHARE:
+        return drawn
+    groups = frozenset({"own"}) if is_alone else drawn.groups | {"own"}
+    calls, awake_max, jumps = random.choice([300, 500]), random.choice([2, 3, 6]), random.choice([0.0, 0.002, 0.02])
+    return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps)
 
 
 def _opposed(drawn: Profile, random: Random) -> Profile:

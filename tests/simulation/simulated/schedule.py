@@ -60,6 +60,8 @@ class Schedule:
     before_step: Callable[[], None] = lambda: None
     is_calm: bool = False
     """Whether nothing goes wrong any more."""
+    running: "Actor | None" = None
+    """The actor that makes a step now."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -145,7 +147,9 @@ class Actor:
     def step(self) -> None:
         """Goes on until its next call."""
         self._greenlet.parent = getcurrent()
+        self.schedule.running = self
         self._greenlet.switch()
+        self.schedule.running = None
 
     def pause(self, may_fail: tuple[str, ...] = ()) -> str:
         """Others run; it goes on when it is chosen again. What is to become of its call, one of `may_fail`, "" for an answer."""

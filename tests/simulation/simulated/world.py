@@ -13,8 +13,11 @@ from remote.manifest.model import Manifest
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import REMAKE, Cluster
+from simulated.clients import lives, produces
+from simulated.consumer_groups import last_viewer, views_in_group
 from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
+from simulated.groups import last_mover, last_reader, moves_in_group, reads_in_group
 from simulated.judge import Judge, Watched
 from simulated.own_host import OwnHost
 from simulated.own_tasks import OwnTasks
@@ -23,13 +26,20 @@ from simulated.readers import archived, batches_of, reads
 from simulated.restores import restored
 from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
 from simulated.scrubs import anomalies
+from simulated.serving_host import ServingHost
 from simulated.splits import Spark
 from simulated.stores import Faults, JudgedStore, StoreOf
 from simulated.streams import Streams
+from simulated.transactions_of_clients import transacts
 from simulated.writes import WRITES, Writes
 
 OWN = "own: "
 TOPICS_MAX = 4
+CLIENTS = {
+    "producer": produces, "transactional producer": transacts, "member": reads_in_group, "mover": moves_in_group,
+    "viewer": views_in_group,
+}  # fmt: skip
+LAST_CLIENTS = {"the last member": last_reader, "the last mover": last_mover, "the last viewer": last_viewer}
 ROUNDS_MAX = 5
 """Of retention and sweeps in the end, until nothing is left to do."""
 
@@ -64,12 +74,17 @@ class World:
         self.rot = BitRot(self.schedule)
         self.own: OwnHost | None = None
         if "own" in self.profile.groups:
-            self.own = OwnHost(self.schedule)
+            self.own = ServingHost(self.schedule, store_of=self.tasks.store) if self.profile.serves else OwnHost(self.schedule)
             self.judge.watched[self.own.path] = Watched(self.own)
-        self.schedule.before_step = self.faults.land
+        self.schedule.before_step = self._before_step
         self.actors = self.alone = 0
         self.events: list[Event] = []
         archive.create_archive(self.store, self.schedule, CountingIds("a"))
+
+    def _before_step(self) -> None:
+        self.faults.land()
+        if isinstance(self.own, ServingHost):
+            self.own.before_step()
 
     def kinds(self) -> dict[str, Kind]:
         """The kinds of actors of this schedule, some often, some seldom, some never."""
@@ -109,6 +124,10 @@ class World:
             found["committed consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=True))
             found["pinned reader of own"] = Kind(often("own") / 2, 2 * HOUR_MS, lambda: reads(tasks, path, pinned=True))
         found |= self._spark_kinds()
+        serving = self.own
+        if isinstance(serving, ServingHost):
+            for name, life in CLIENTS.items():
+                found[name] = Kind(2 * often("own"), 0, lambda of=life, to=serving: lives(to, of))
         if not any(kind.weight for kind in found.values()):
             found["offload A"] = replace(found["offload A"], weight=1.0)
         return found
@@ -184,6 +203,9 @@ class World:
         if self.own is not None:
             self.own.settle()
             own = OwnTasks(self.tasks, self.own)
+            if isinstance(self.own, ServingHost):
+                for name, life in LAST_CLIENTS.items():
+                    self._quietly(lives(self.own, life), name)
             self._quietly(own.offload, "offload of the own directory")
         self._offload_all()
         for write_id in self.writes.to_repeat():
