@@ -45,6 +45,7 @@ def acknowledge_before_append() -> None:
             append(log, one, epoch)
 
     replace(UnifiedLog, "append_as_leader", late)
+    replace(UnifiedLog, "append_at_once", lambda *given: None)
 
 
 def _info(first: int, last: int, start: int, epoch: int, size: int) -> Any:
@@ -124,15 +125,19 @@ def commit_in_memory_alone() -> None:
     from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
     from tiering.endpoint.coordinator.records import read_key
 
-    write, count = Journal.write, [0]
+    count = [0]
 
-    def some(self: Journal, group: str, records: Any, producer: Any = None) -> int:
-        if producer is None and all(isinstance(read_key(one.key), OffsetCommitKey) for one in records):
-            count[0] += len(records)
-            return count[0]
-        return write(self, group, records, producer)
+    def but_commits(write: Callable[..., int]) -> Callable[..., int]:
+        def some(self: Journal, group: str, records: Any, producer: Any = None) -> int:
+            if producer is None and all(isinstance(read_key(one.key), OffsetCommitKey) for one in records):
+                count[0] += len(records)
+                return count[0]
+            return write(self, group, records, *(() if producer is None else (producer,)))
 
-    replace(Journal, "write", some)
+        return some
+
+    replace(Journal, "write", but_commits(Journal.write))
+    replace(Journal, "write_at_once", but_commits(Journal.write_at_once))
 
 
 def forget_sequences() -> None:
