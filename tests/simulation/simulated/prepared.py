@@ -46,17 +46,18 @@ def prepare() -> None:
     keys = {name: b64encode(key).decode() for name, key in RING.keys.items()}
     os.environ[KEYS_NAME] = json.dumps({"current": RING.current, "keys": keys})
     opening.Markers = WatchedMarkers  # type: ignore[misc]
-    gc.collect()
-    gc.freeze()  # what is loaded by now stays
+    gc.disable()  # `forget` collects between two schedules, each of which leaves few MB
 
 
 _KNOWN: list[dict[tuple[bytes, str], Any]] = []
 
 
 def forget() -> None:
-    """No bytes of one schedule are those of another."""
+    """No bytes of one schedule are those of another. What is left of the one before are modules that it has loaded: they stay."""
     for known in _KNOWN:
         known.clear()
+    gc.collect()
+    gc.freeze()
 
 
 def _once(decode: Callable[..., Any], at: int) -> Callable[..., Any]:
