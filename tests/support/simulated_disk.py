@@ -41,8 +41,8 @@ class SimulatedDisk:
         self._is_off = False
         self._root = Folder()
         self._unsure: list[Change] = []
-        self._found: dict[str, Node] = {}
-        """What paths lead to, until a name is removed."""
+        self._folders: dict[str, Folder] = {}
+        """What the paths of folders lead to, until one is removed."""
 
     def after_kill(self) -> "SimulatedDisk":
         """What the next process finds when this one is killed now: everything that was written."""
@@ -238,17 +238,16 @@ class SimulatedDisk:
     def _find(self, path: str) -> Node | None:
         if self._is_off:
             raise Crashed(path)
-        known = self._found.get(path)
-        if known is not None:
-            return known
-        at: Node | None = self._root
-        for name in _parts(path):
-            if not isinstance(at, Folder):
+        folder, name = _split(path)
+        at = self._folders.get(folder)
+        if at is None:
+            found: Node | None = self._root
+            for part in _parts(folder):
+                found = found.now.get(part) if isinstance(found, Folder) else None
+            if not isinstance(found, Folder):
                 return None
-            at = at.now.get(name)
-        if at is not None:
-            self._found[path] = at
-        return at
+            at = self._folders[folder] = found
+        return at.now.get(name) if name else at
 
     def _node(self, path: str) -> Node:
         node = self._find(path)
@@ -269,21 +268,28 @@ class SimulatedDisk:
         return self._file(path)
 
     def _place(self, path: str) -> tuple[Folder, str]:
-        parts = _parts(path)
-        folder = self._find("/".join(parts[:-1]))
+        above, name = _split(path)
+        folder = self._find(above)
         if not isinstance(folder, Folder):
             raise NotFound(f"{path}: no such folder; check its name")
-        return folder, parts[-1]
+        return folder, name
 
     def _change(self, change: Change) -> None:
         change.apply(lambda folder: folder.now)
         for folder, _, is_taken in change.names:
             folder.modified_ms = self.now_ms
-            if not is_taken:
-                self._found.clear()
+            if not is_taken and isinstance(change.node, Folder):
+                self._folders.clear()
         self._unsure.append(change)
 
 
 @cache
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(name for name in path.split("/") if name)
+
+
+@cache
+def _split(path: str) -> tuple[str, str]:
+    """The folder of a path and its name there; two empty texts for the root."""
+    parts = _parts(path)
+    return ("/".join(parts[:-1]), parts[-1]) if parts else ("", "")
