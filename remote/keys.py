@@ -15,6 +15,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from local_log.errors import Invalid
 
@@ -24,6 +25,9 @@ AUX = ".aux"
 PROBE_PREFIX = "probe-"
 BROKERS = "!brokers/"
 """No topic's name can have its first character."""
+
+PARTITIONS_MAX = 4_096
+"""Partitions that are remembered: of a listing one key after the other is of the same."""
 
 _VERSION_MAX = 10**20 - 1
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -136,11 +140,14 @@ def partition_of(key: str) -> PartitionPath | None:
     topic, _, rest = key.partition("/")
     topic_id, _, rest = rest.partition("/")
     folder, slash, _ = rest.partition("/")
+    return _partition_at(topic, topic_id, folder) if slash else None
+
+
+@lru_cache(maxsize=PARTITIONS_MAX)
+def _partition_at(topic: str, topic_id: str, folder: str) -> PartitionPath | None:
     number = parse_partition(folder)
-    if number is None or not slash or not is_topic(topic) or not is_topic_id(topic_id):
-        return None
     try:
-        return PartitionPath(topic, topic_id, number)
+        return PartitionPath(topic, topic_id, number) if number is not None else None
     except Invalid:
         return None
 

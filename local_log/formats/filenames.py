@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from local_log.errors import Invalid
 from local_log.formats.primitives import INT32_MAX, INT64_MAX
@@ -39,6 +40,8 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 """A folder of a log directory without a partition's log. `__cluster_metadata-0` is not one either: controllers manage it."""
 
+PARSED_MAX = 4_096
+"""Names whose parts are remembered: folders are listed again and again."""
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _POSITION_FILE = re.compile(r"([0-9]{1,20})\.kafka")
@@ -73,6 +76,7 @@ def offset_file(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
+@lru_cache(maxsize=PARSED_MAX)
 def parse_offset_file(name: str) -> tuple[int, str] | None:
     """Base offset and suffix; None for a file that is not a segment's. Temporary and deleted files are not."""
     match = _OFFSET_FILE.fullmatch(name)
