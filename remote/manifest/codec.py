@@ -46,6 +46,11 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 @cache
+def _known(kind: type) -> frozenset[str]:
+    return frozenset(_names(kind))
+
+
+@cache
 def _plain_types(kind: type) -> tuple[tuple[str, Any, int, int], ...]:
     """Of each field that JSON has as it is: name, type, and for a number the least and the greatest that it may be."""
     plain = (f for f in fields(kind) if f.type in (int, str, bool) and f.name not in NOT_STORED)
@@ -303,8 +308,8 @@ def read_plain(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(kind: type, value: dict[str, Any], *besides: str) -> dict[str, Any]:
-    names = _names(kind)
-    return {k: v for k, v in value.items() if k not in names and k not in besides}
+    others = value.keys() - _known(kind)
+    return {k: v for k, v in value.items() if k in others and k not in besides} if others else {}
 
 
 def _list(value: Any) -> list[Any]:

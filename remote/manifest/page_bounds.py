@@ -188,9 +188,14 @@ def _elements(body: bytes, at: int, depth: int) -> tuple[list[Any], int]:
         raise ValueError(f"{count} elements in {len(body) - at} bytes")
     if kind in _BOOLEANS:  # in a list, they have a byte each
         return [], at + count
-    found = []
+    found: list[Any] = []
     for _ in range(count):
-        value, at = _value(body, at, kind, depth)
+        if kind == _BYTES and (size := body[at]) < 128:
+            value, at = None, at + 1 + size
+        elif kind in _INTEGERS and (byte := body[at]) < 128:
+            value, at = (byte >> 1) ^ -(byte & 1), at + 1
+        else:
+            value, at = _value(body, at, kind, depth)
         found.append(value)
     return found, at
 
