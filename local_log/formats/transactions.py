@@ -56,6 +56,8 @@ class Transactions:
 def control_types(markers: Chunk) -> dict[int, int]:
     """The type of each control record by offset, to compare with ControlType; all batches are control batches. Raises Corrupt."""
     types: dict[int, int] = {}
+    if not len(markers.batches):
+        return types
     for _, records in markers.records(_KEYS_ONLY):
         for offset, key in zip(records.column("offset").to_pylist(), records.column("key").to_pylist(), strict=True):
             try:
