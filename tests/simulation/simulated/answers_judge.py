@@ -69,7 +69,9 @@ class AnswersJudge:
 
     def takes_up(self, api: Api, asked: Any) -> None:
         """It will answer when what it has appended is on the disk."""
-        if api is OFFSET_COMMIT:
+        if api is PRODUCE:
+            self._takes_batches(asked)
+        elif api is OFFSET_COMMIT:
             self._commits(asked)
         elif api is TXN_OFFSET_COMMIT:
             self._consumes(asked)
@@ -77,6 +79,17 @@ class AnswersJudge:
     # Producers
 
     def _produce(self, asked: Any, found: Any) -> None:
+        if not any(p.error_code for t in found.responses for p in t.partition_responses):
+            self._takes_batches(asked)
+        self._acknowledges(asked, found)
+
+    def _takes_batches(self, asked: Any) -> None:
+        """Others may have begun with the transactional id when it is answered."""
+        for topic in asked.topic_data if asked.transactional_id is not None else ():
+            for one in topic.partition_data:
+                self.clients.takes(asked.transactional_id, _producer_in(one.records[0]), "a batch")
+
+    def _acknowledges(self, asked: Any, found: Any) -> None:
         answers = {(t.name, p.index): p for t in found.responses for p in t.partition_responses}
         for topic in asked.topic_data:
             for one in topic.partition_data:
@@ -84,8 +97,6 @@ class AnswersJudge:
                 if answer.error_code:
                     continue
                 partition, sent = TopicPartition(topic.name, one.index), self.clients.sent[records_in(body)]
-                if asked.transactional_id is not None:
-                    self.clients.takes(asked.transactional_id, _producer_in(body), "a batch")
                 self.clients.acknowledged(partition, records_in(body), answer.base_offset)
                 if asked.acks == ALL and sent.offset is not None:
                     self.synced(partition, sent.offset + 1)
@@ -154,7 +165,10 @@ class AnswersJudge:
 
     def is_synced(self, api: Api, asked: Any, found: Any) -> None:
         """What was taken up is on the disk, and the answer says so."""
-        if api is PRODUCE or any(p.error_code for t in found.topics for p in t.partitions):
+        if api is PRODUCE:
+            self._acknowledges(asked, found)
+            return
+        if any(p.error_code for t in found.topics for p in t.partitions):
             return
         if api is TXN_OFFSET_COMMIT:
             self.groups.is_consumed(asked.producer_id)

@@ -258,7 +258,7 @@ class EndpointProcess:
     def _resolved(self, asked: Asked, response: Any, *, by_sync: bool) -> None:
         if by_sync:
             self.judge.is_synced(asked.api, asked.message, response)
-        if not by_sync or asked.api is PRODUCE:
+        else:
             self.judge.answers(asked.api, asked.message, response)
 
     def _waited_for(self, actor: Actor, later: Later) -> list[Any]:
