@@ -36,6 +36,8 @@ KEYS = f"env://{KEYS_NAME}?plain=allowed"
 FAILURES_MAX = 4
 """Of a task, as `spark.task.maxFailures` has it."""
 QUERIES_MAX = 3
+TASKS = 4
+"""Of one executor."""
 TWINS = 0.25
 RELEASED = 0.3
 """The share of reads whose pins end with them: a Python program knows when all is read, Spark does not tell."""
@@ -198,9 +200,13 @@ class Spark:
     # Executors
 
     def execute(self, actor: Actor) -> None:
-        """An executor that takes a task which nobody has read, or is a twin of another one."""
-        if not self.queries:
-            return
+        """An executor, which reads some tasks one after the other."""
+        for _ in range(TASKS):
+            if self.queries:
+                self._read(actor)
+
+    def _read(self, actor: Actor) -> None:
+        """A task that nobody has read, or the twin of another one."""
         query = actor.random.choice(self.queries)
         left = [number for number in range(len(query.tasks)) if number not in query.rows]
         is_twin = actor.chance(TWINS)
@@ -274,8 +280,6 @@ class Spark:
             newest = self.judge.newest(path)
             if newest is None or newest.manifest.is_deleted:
                 continue
-            done = self.done
             self.plan(actor)
             while self.queries:
                 self.execute(actor)
-            del done

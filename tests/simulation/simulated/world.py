@@ -210,6 +210,9 @@ class World:
         self._offload_all()
         for write_id in self.writes.to_repeat():
             self._quietly(self.writes.write(write_id), f"write {write_id}")
+        if "splits" in self.profile.groups:
+            self._quietly(self.spark.read_all, "the last read of Spark", "MissingRange")
+        self._quietly(self.streams.settle, "the last drivers of streams")
         for _ in range(ROUNDS_MAX):
             before = {*self.store.objects}
             self._quietly(self.tasks.retain, "retention")
@@ -225,9 +228,6 @@ class World:
             for committed in (False, True):
                 self._quietly(own.reads(committed=committed), "the last own reader")
                 self._quietly(EndpointReaders(self.tasks, self.own).reads(committed=committed), "the last consumer")
-        if "splits" in self.profile.groups:
-            self._quietly(self.spark.read_all, "the last read of Spark", "MissingRange")
-        self._quietly(self.streams.settle, "the last drivers of streams")
         self._judge()
 
     def _offload_all(self) -> None:
