@@ -115,7 +115,7 @@ class Copy:
         replace_file(self.disk, f"{LOGS}/{PARTITION}/{LEADER_EPOCH_CHECKPOINT}", epochs)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DeletedLog:
     """What was committed of a topic that is deleted."""
 
