@@ -53,6 +53,20 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
     assert "found by seed" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mutant", "seed"),
+    [
+        ("write-to-a-new-topic-that-a-sweep-has-claimed", 71),
+        ("delete-below-an-older-version", 37),
+        ("rotate-keys-onto-a-later-version", 351),
+    ],
+)
+def test_a_fault_that_was_mended_is_found_again_without_its_mend(mutant: str, seed: int) -> None:
+    done = simulated("--seeds", "1", "--first", str(seed), "--mutants", mutant)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_deliberate_faults_replace_what_is_there() -> None:
     missing = []
     for name, change in MUTANTS.items():

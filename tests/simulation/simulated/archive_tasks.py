@@ -39,6 +39,7 @@ class Tasks:
 
     def __init__(self, schedule: Schedule, judge: Judge, profile: Profile, store_of: Callable[[Actor], StoreOf]) -> None:
         self.schedule, self.judge, self.waits, self._store_of = schedule, judge, profile.waits, store_of
+        self.losses = profile.losses
         waits = profile.waits
         settings = {"retention.ms": waits.retention_ms, "file.delete.delay.ms": waits.delay_ms, "cleanup.policy": "delete"}
         self.given = tuple(Given(topic, name, str(of)) for topic in (PATH.topic, OWN_TOPIC) for name, of in settings.items())
@@ -107,7 +108,7 @@ class Tasks:
         def act(actor: Actor) -> None:
             newest = self.judge.newest(self.path)
             archived = newest.manifest.end_offset if newest is not None else 0
-            limit = broker.log.high_watermark if actor.chance(0.05) else min(archived, broker.log.high_watermark)
+            limit = broker.log.high_watermark if actor.chance(self.losses) else min(archived, broker.log.high_watermark)
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
             if bases:
                 to = actor.random.choice(bases)

@@ -5,14 +5,13 @@ from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
 from simulated.brokers import HAPPENINGS, REMAKE
+from simulated.profiles import STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import WRITE_FAULTS, fate_of
 
 if TYPE_CHECKING:
     from simulated.world import Kind, World
 
-ASLEEP_MAX = 4
-"""Actors that are asleep while as many others run as the profile says."""
 STEP_MS_MAX = 3_000
 BACKLOG_MAX = 40
 """Offsets of the brokers that are not archived; with more of them producers mostly wait: the end would take most of the time."""
@@ -36,7 +35,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     random = Random(f"{schedule.seed}")
     share = profile.cluster * (2 if world.own else 1)
     names, weights = [*kinds], [kind.weight for kind in kinds.values()]
-    happenings = HAPPENINGS | ({f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {})
+    of_own = {f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {}
+    happenings = (HAPPENINGS if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
     what_happens, often = [*happenings], [*happenings.values()]
@@ -51,11 +51,11 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     def awake(after_ms: int = 0) -> list[int]:
         return [n for n, actor in schedule.actors.items() if actor.wakes <= schedule.now + after_ms]
 
-    for _ in range(BEFORE):
+    for _ in range(BEFORE if happenings else 0):
         yield happens()
     number = 0
     while schedule.calls < profile.calls:
-        while len(awake()) < profile.awake_max and len(schedule.actors) < profile.awake_max + ASLEEP_MAX:
+        while len(awake()) < profile.awake_max and len(schedule.actors) < profile.awake_max + profile.asleep_max:
             number += 1
             kind = random.choices(names, weights)[0]
             most_ms = kinds[kind].skew_ms * (profile.clocks if random.random() < WRONG_CLOCKS else 1)
@@ -63,11 +63,14 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
         after_ms = random.randrange(STEP_MS_MAX)
         if random.random() < profile.jumps:
             after_ms += random.choice(profile.waits.jumps_ms)
-        if random.random() < share:
+        if happenings and random.random() < share:
             yield happens()
         ready = awake(after_ms)
         chosen = random.choice(ready) if ready else min(schedule.actors, key=lambda n: schedule.actors[n].wakes)
         may_fail = schedule.actors[chosen].may_fail
+        if schedule.actors[chosen].is_about_to(profile.stops) and random.random() < STOPS:
+            yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.stops_ms))
+            continue
         if may_fail and random.random() < profile.pauses * (WRITES_PAUSE if may_fail is WRITE_FAULTS else 1):
             yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.pauses_ms))
             continue

@@ -8,6 +8,8 @@ from crc32c import crc32c
 
 from local_log.engine.memory_records import batch_at
 from local_log.errors import LogError
+from local_log.formats.control import ControlType, read_end_txn_marker
+from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.transaction import AbortedTxn
 from remote.keys import PartitionPath, parse_manifest_key, partition_of
 from remote.manifest import codec, invariants
@@ -16,7 +18,7 @@ from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
-from remote.manifest.write_record import as_decided
+from remote.manifest.write_record import as_decided, record_of
 from simulated.predicates import Offsets, deleted_too_early, gone_back, uncovered
 from simulated.profiles import Waits
 from simulated.schedule import MINUTE_MS, Schedule, Violation
@@ -129,6 +131,7 @@ class Judge:
         entries = {e.log_name: e for e in of_manifest}
         keys = {f"{path.segments}{name}" for e in entries.values() for name in (e.log_name, e.aux_name)}
         keys |= {f"{path.pages}{name}" for name in of_manifest.page_names()}
+        keys |= {record_of(manifest.pending)} if manifest.pending is not None else set()
         found = Named(of_manifest.manifest, frozenset(keys), entries if manifest.pending is None else {})
         if manifest.pending is None:
             self._named[key] = body, found
@@ -142,14 +145,20 @@ class Judge:
             if self.schedule.now < reading.until and key in reading.keys:
                 raise self.violated(f"{key} was deleted under {reading.who}")
         path = partition_of(key)
-        newest = self.newest(path) if path is not None else None
-        if path is None or newest is None:
+        of_topic = [known for known in self._left if key.startswith(f"{known.topic}/{known.topic_id}/")]
+        for of in of_topic if path is None else [path]:
+            self._deletes_of(of, key)
+
+    def _deletes_of(self, path: PartitionPath, key: str) -> None:
+        """The same of one partition; a record of a write belongs to all of its topic."""
+        newest = self.newest(path)
+        if newest is None:
             return
         if key in newest.keys:
             raise self.violated(f"{key} was deleted, and the newest manifest names it")
         if key == path.manifest(newest.manifest.version):
             raise self.violated(f"the newest manifest {key} was deleted")
-        self._left[path] = [left for left in self._left.get(path, ()) if self.schedule.now < self._may_be_read_until(left)]
+        self._left[path] = [left for left in self._left[path] if self.schedule.now < self._may_be_read_until(left)]
         for left in self._left[path]:
             if key in left.keys:
                 ago = (self.schedule.now - left.until) // MINUTE_MS
@@ -165,7 +174,7 @@ class Judge:
             below = [e for e in old.entries.values() if e.end_offset <= m.log_start_offset]
             not_read = {path.segment(name) for e in below for name in (e.log_name, e.aux_name)}
             keys = old.keys - not_read | {path.manifest(m.version)}
-            self._left.setdefault(path, []).append(Left(m.version, self.schedule.now, keys))
+            self._left[path].append(Left(m.version, self.schedule.now, keys))
 
     def puts(self, key: str, body: bytes) -> None:
         """Versions follow the newest one, keep the invariants, name only what is there; no other key has two bodies."""
@@ -174,6 +183,7 @@ class Judge:
             raise self.violated(f"{key} had other bytes before it was deleted")
         if path is None or version is None:
             return
+        self._left.setdefault(path, [])
         old = self.newest(path)
         old_version = old.manifest.version if old is not None else 0
         if version <= old_version:
@@ -311,6 +321,18 @@ class Judge:
                 end = next((offset for offset in ends.get(batch.producer_id, ()) if offset > base), None)
                 if end in log.aborted and (end not in known or known[end].first_offset > base):
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
+
+    def check_markers(self, manifest: Manifest, markers: dict[int, bytes], who: str) -> None:
+        """These, after the archive's end, end transactions as the markers do that were not archived."""
+        log = self.watched[manifest.path].log
+        for body in markers.values():
+            batch = batch_at(body, 0)
+            own = min((o for o, of in log.ended.items() if of == batch.producer_id and o >= manifest.end_offset), default=None)
+            is_abort = read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT
+            if own is None or is_abort != (own in log.aborted):
+                raise self.violated(
+                    f"{who} says of producer {batch.producer_id} abort: {is_abort}; its transaction ended at {own}"
+                )
 
     def orphans(self, paths: Iterable[PartitionPath]) -> set[str]:
         """Objects that no newest version needs. Those of a partition without a manifest stay for a month."""

@@ -8,8 +8,10 @@ Where one task has to sleep in the right place while others do two things in ord
 one of `OPPOSED`, with processes that stop often and for long.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
+from typing import Any
 
 from simulated.schedule import HOUR_MS, MINUTE_MS
 
@@ -20,12 +22,59 @@ SPARK = (frozenset({"splits"}), frozenset({"streams"}), frozenset({"splits", "st
 SPARK_SHARE = 0.2
 SERVING_SHARE = 0.15
 """Of the schedules, those whose process has clients. They take three times as long as others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opposed:
+    """Few kinds of tasks, of which one takes away what another has made, and how often each is begun.
+
+    `stops` are a kind of them, and the call before which it stops for long: it writes, or deletes, a kind of object, or reads it.
+    `losses` says how often a broker deletes what is not archived.
+    """
+
+    groups: frozenset[str]
+    kinds: Mapping[str, float]
+    stops: tuple[tuple[str, str], ...] = ()
+    losses: float = 0.05
+
+
 OPPOSED = (
-    frozenset({"offload", "rotate", "sweep"}),
-    frozenset({"offload", "expire", "sweep", "readers"}),
-    frozenset({"writes", "sweep"}),
+    Opposed(
+        frozenset({"offload", "rotate", "sweep"}),
+        {"offload A": 1.0, "rotate": 0.4, "sweep": 1.2},
+        (("rotate", "write manifest"), ("rotate", "write page"), ("offload", "write manifest"), ("sweep", "write page")),
+    ),
+    Opposed(
+        frozenset({"offload", "expire", "sweep"}),
+        {"offload A": 1.0, "offload B": 0.5, "expire": 1.0, "sweep": 1.0},
+        (("offload", "write manifest"), ("expire", "write manifest"), ("expire", "write segment"), ("sweep", "write segment")),
+    ),
+    Opposed(
+        frozenset({"offload", "expire", "sweep", "readers"}),
+        {"offload A": 1.0, "expire": 3.0, "sweep": 0.3, "reader": 1.0, "pinned reader": 1.5},
+        (("expire", "write manifest"), ("expire", "write segment"), ("pinned reader", "write pin")),
+    ),
+    Opposed(
+        frozenset({"writes", "sweep"}),
+        {"write": 2.0, "write first": 0.3, "look": 0.5, "sweep": 1.5},
+        (("write", "write record"), ("write", "write manifest"), ("sweep", "write segment"), ("sweep", "write record")),
+    ),
+    Opposed(
+        frozenset({"copies", "offload", "expire", "local retention"}),
+        {"offload A": 1.0, "offload of a copy of A": 1.0, "retention of A": 1.0, "expire": 0.3},
+        losses=0.5,
+    ),
+    Opposed(
+        frozenset({"own"}),
+        {"own offload": 1.0, "own retention": 1.5, "own expiry": 0.3, "committed consumer": 1.0, "own committed reader": 0.5},
+        (("committed consumer", "read segment"),),
+    ),
 )
-"""Tasks of which one takes away what another has made: every odd seed has such a few of them, and nothing else."""
+"""Every odd seed has one of these, and nothing else."""
+AIMED = 0.8
+"""The share of these seeds in which a task stops there, and others seldom; in the rest all of them do."""
+STOPS = 0.4
+"""How often a process stops before a call of which its profile says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +90,11 @@ class Waits:
     def pauses_ms(self) -> tuple[int, ...]:
         """For how long processes stop in the middle of a call."""
         return (MINUTE_MS, self.delay_ms, 2 * self.grace_ms, 5 * self.grace_ms)
+
+    @property
+    def stops_ms(self) -> tuple[int, ...]:
+        """For how long processes stop where that is out of date which they know."""
+        return (self.delay_ms, 2 * self.grace_ms, 5 * self.grace_ms)
 
     @property
     def jumps_ms(self) -> tuple[int, ...]:
@@ -74,6 +128,23 @@ class Profile:
     """How often each kind of its tasks is chosen at least."""
     serves: bool = False
     """Whether the process that owns its log directory has clients."""
+    asleep_max: int = 4
+    """Actors that are asleep while as many others run as `awake_max` says."""
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    """How often each kind of its tasks is begun, where that is not drawn for each kind."""
+    stops: tuple[str, str] = ("", "")
+    """A kind of tasks, and the call before which they stop for long."""
+    losses: float = 0.05
+    """How often a broker deletes what is not archived."""
+
+    @property
+    def has_brokers(self) -> bool:
+        """Whether anybody has something to do with the brokers."""
+        return not self.kinds or not self.groups.isdisjoint({"offload", "copies"})
+
+
+OF_ANY_KIND: Mapping[str, Any] = {"kinds": {}, "stops": ("", ""), "late": ("", ""), "asleep_max": 4}
+"""What a profile has whose groups are others than those that were opposed."""
 
 
 def profile_of(seed: int) -> Profile:
@@ -109,7 +180,7 @@ def _with_spark(drawn: Profile, random: Random) -> Profile:
     if random.random() < 0.5:
         others = random.choice(["rotate", "copies", "remake", "remake", "local retention"])
         groups = random.choice(SPARK) | {"offload", "expire", "sweep", others}
-    return replace(drawn, groups=frozenset(groups))
+    return replace(drawn, groups=frozenset(groups), **OF_ANY_KIND)
 
 
 def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
@@ -118,19 +189,25 @@ def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
         return drawn
     groups = frozenset({"own"}) if is_alone else drawn.groups | {"own"}
     calls, awake_max, jumps = random.choice([300, 500]), random.choice([2, 3, 6]), random.choice([0.0, 0.002, 0.02])
-    return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps)
+    return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps, **OF_ANY_KIND)
 
 
 def _opposed(drawn: Profile, random: Random) -> Profile:
     """Few tasks, which stop for long where the others go on: what one of them knows is out of date when it comes back."""
-    choice = random.choice
+    choice, of = random.choice, random.choice(OPPOSED)
+    stops = choice(of.stops) if of.stops and random.random() < AIMED else ("", "")
     return replace(
         drawn,
-        groups=choice(OPPOSED),
-        calls=choice([300, 500, 1_000]),
-        awake_max=choice([1, 2]),
-        jumps=choice([0.01, 0.03]),
-        faults=choice([0.0, 0.005, 0.02]),
-        pauses=choice([0.03, 0.06]),
+        groups=of.groups,
+        kinds=of.kinds,
         least=1.0,
+        stops=stops,
+        losses=of.losses,
+        calls=choice([300, 500, 1_000]),
+        awake_max=choice([1, 1, 2]),
+        asleep_max=choice([0, 1, 1, 2]),
+        cluster=choice([0.2, 0.5]),
+        jumps=choice([0.01, 0.03, 0.1]),
+        faults=choice([0.0, 0.005, 0.02]),
+        pauses=choice([0.0, 0.0, 0.02] if stops[0] else [0.03, 0.06]),
     )

@@ -19,9 +19,13 @@ SMALL = LogConfig(segment_index_bytes=1200, remote_storage_enable=True)
 
 
 class Restored(NamedTuple):
-    """The batches from the archive's log start offset on, by base offset, and where the log starts and ends."""
+    """The batches from the archive's log start offset on, by base offset, and where the log starts and ends.
+
+    `markers` are those after the archive's end: they end transactions whose own markers were not archived.
+    """
 
     batches: dict[int, bytes]
+    markers: dict[int, bytes]
     start: int
     end: int
 
@@ -41,4 +45,6 @@ def restored(store: ObjectReader, manifest: Manifest, now_ms: int) -> Restored:
         data = disk.read(segment.log_file, 0, segment.size)
         batches = {b.base_offset: data[b.position : b.position + b.size] for b in memory_batches(data)}
         found |= {base: body for base, body in batches.items() if batch_at(body, 0).last_offset >= manifest.log_start_offset}
-    return Restored(found, manifest.log_start_offset, log.log_end_offset)
+    archived = {base: body for base, body in found.items() if base < manifest.end_offset}
+    markers = {base: body for base, body in found.items() if base >= manifest.end_offset}
+    return Restored(archived, markers, manifest.log_start_offset, log.log_end_offset)

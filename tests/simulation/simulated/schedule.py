@@ -127,6 +127,8 @@ class Actor:
         """Whether its calls neither fail nor let others run in between."""
         self.may_fail: tuple[str, ...] = ()
         """What may become of the call that it is about to make."""
+        self.asks = ""
+        """What that call is: to write an object of a kind, or to delete it, or to read it."""
         self.fate, self.fate_ms = "", 0
         self.refused_until = 0
         self._greenlet = greenlet(lambda: self._run(act))
@@ -151,13 +153,13 @@ class Actor:
         self._greenlet.switch()
         self.schedule.running = None
 
-    def pause(self, may_fail: tuple[str, ...] = ()) -> str:
+    def pause(self, may_fail: tuple[str, ...] = (), asks: str = "") -> str:
         """Others run; it goes on when it is chosen again. What is to become of its call, one of `may_fail`, "" for an answer."""
         if self.is_dead:
             raise Died
         if self.is_atomic:
             return ""
-        self.may_fail = may_fail
+        self.may_fail, self.asks = may_fail, asks
         parent = self._greenlet.parent
         assert parent is not None
         parent.switch()
@@ -174,6 +176,11 @@ class Actor:
         while not self.is_over:
             self.schedule.now = max(self.schedule.now, self.wakes)
             self.step()
+
+    def is_about_to(self, what: tuple[str, str]) -> bool:
+        """Whether it is of this kind, and this is its next call."""
+        kind, asked = what
+        return bool(asked) and self.asks == asked and self.name.startswith(kind)
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability

@@ -20,6 +20,7 @@ LISTED_AT_ONCE = 4
 PART_BYTES = 512
 
 READ_FAULTS = ("unavailable", "killed before")
+FOLDERS = {"/manifest/pages/": "page", "/manifest/": "manifest", "/segments/": "segment", "/writes/": "record", "/pins/": "pin"}
 WRITE_FAULTS = (*READ_FAULTS, "answer lost", "late", "twice", "killed after")
 
 
@@ -33,6 +34,11 @@ def fate_of(random: Random, kinds: tuple[str, ...], share: float, credentials: f
         return "", 0
     kind = random.choice(kinds)
     return kind, random.randrange(6 * HOUR_MS) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
+
+
+def kind_of(key: str) -> str:
+    """What kind of object is under a key."""
+    return next((kind for folder, kind in FOLDERS.items() if folder in key), "")
 
 
 class Faults:
@@ -111,7 +117,7 @@ class StoreOf:
     def call(self, verb: str, key: str, act: Callable[[], T], kinds: tuple[str, ...] = READ_FAULTS) -> T:
         """What becomes of a call."""
         actor, schedule = self.actor, self.schedule
-        fate = actor.pause(kinds)
+        fate = actor.pause(kinds, f"{'write' if kinds is WRITE_FAULTS else 'read'} {kind_of(key)}")
         if fate == CREDENTIALS:
             schedule.faults[fate] += 1
             actor.refused_until = schedule.now + HOUR_MS

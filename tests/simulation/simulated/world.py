@@ -10,6 +10,7 @@ from local_log.errors import LogError
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
+from remote.read.log import ArchivedLog
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import REMAKE, Cluster
@@ -18,7 +19,7 @@ from simulated.consumer_groups import last_viewer, views_in_group
 from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
 from simulated.groups import last_mover, last_reader, moves_in_group, reads_in_group
-from simulated.judge import Judge, Watched
+from simulated.judge import Judge, Named, Watched
 from simulated.own_host import OwnHost
 from simulated.own_tasks import OwnTasks
 from simulated.profiles import profile_of
@@ -91,7 +92,7 @@ class World:
         tasks, random = self.tasks, self.schedule.random
 
         def often(group: str) -> float:
-            drawn = max(random.choice([0.0, 0.2, 1.0, 2.0]), self.profile.least)
+            drawn = random.choice([0.0, 0.2, 1.0, 2.0])
             return drawn if group in self.profile.groups else 0.0
 
         found: dict[str, Kind] = {}
@@ -128,6 +129,8 @@ class World:
         if isinstance(serving, ServingHost):
             for name, life in CLIENTS.items():
                 found[name] = Kind(2 * often("own"), 0, lambda of=life, to=serving: lives(to, of))
+        if self.profile.kinds:
+            return {name: replace(found[name], weight=weight) for name, weight in self.profile.kinds.items()}
         if not any(kind.weight for kind in found.values()):
             found["offload A"] = replace(found["offload A"], weight=1.0)
         return found
@@ -213,6 +216,8 @@ class World:
         if "splits" in self.profile.groups:
             self._quietly(self.spark.read_all, "the last read of Spark", "MissingRange")
         self._quietly(self.streams.settle, "the last drivers of streams")
+        self._judge_logs()  # before most of it expires
+        self.rot.check(self.judge, self.tasks.paths())
         for _ in range(ROUNDS_MAX):
             before = {*self.store.objects}
             self._quietly(self.tasks.retain, "retention")
@@ -254,14 +259,16 @@ class World:
             raise self.schedule.violated(f"{what} fails at the end, when nothing goes wrong: {new}")
 
     def _judge(self) -> None:
-        waits = [self._judge_log(path, watched) for path, watched in self.judge.watched.items()]
+        waits = self._judge_logs()
         self.writes.check_last()
         orphans = self.judge.orphans(self.tasks.paths())
         if orphans and not any(waits):
             raise self.schedule.violated(f"{len(orphans)} orphans after sweeps, as {min(orphans)}")
         if findings := anomalies(self.judge):
             raise self.schedule.violated(f"a scrub finds {findings[0]}")
-        self.rot.check(self.judge, self.tasks.paths())
+
+    def _judge_logs(self) -> list[bool]:
+        return [self._judge_log(path, watched) for path, watched in self.judge.watched.items()]
 
     def _judge_log(self, path: PartitionPath, watched: Watched) -> bool:
         """What is left of a log in the archive; whether something of it waits to be deleted."""
@@ -278,6 +285,7 @@ class World:
         judge.read(path, found, "the last reader")
         judge.check_whole(m, found, m.log_start_offset, m.end_offset, "the last reader")
         judge.check_aborted(path, found, log.aborted(m.log_start_offset, m.end_offset), "the last reader")
+        self._judge_parts(newest, log, found)
         judge.check_gaps(m)
         self._restored(m)
         gone = {n for n in watched.acknowledged if n >= m.end_offset}
@@ -287,6 +295,16 @@ class World:
             )
         return bool(m.deleting)
 
+    def _judge_parts(self, newest: Named, log: ArchivedLog, found: dict[int, bytes]) -> None:
+        """Who reads one segment alone is told, too, which of its transactions were aborted, wherever that was."""
+        m = newest.manifest
+        for entry in newest.entries.values():
+            start, end = max(entry.base_offset, m.log_start_offset), min(entry.end_offset, m.end_offset)
+            part = {base: body for base, body in found.items() if start <= base < end}
+            if part:
+                who = f"the last reader of [{start}, {end}) alone"
+                self.judge.check_aborted(m.path, part, log.aborted(start, end), who)
+
     def _restored(self, manifest: Manifest) -> None:
         """A restore onto an empty disk gives all that the archive has, and a log that opens."""
         try:
@@ -295,5 +313,6 @@ class World:
             raise self.schedule.violated(f"a restore of {manifest.path} fails: {e!r}") from e
         self.judge.read(manifest.path, found.batches, "a restore")
         self.judge.check_whole(manifest, found.batches, manifest.log_start_offset, manifest.end_offset, "a restore")
-        if found.end != manifest.end_offset:
+        self.judge.check_markers(manifest, found.markers, "a restore")
+        if found.end != manifest.end_offset + len(found.markers):
             raise self.schedule.violated(f"a restored log ends at {found.end}, the archive at {manifest.end_offset}")

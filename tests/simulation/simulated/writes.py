@@ -26,7 +26,7 @@ PARTITIONS, TASKS, ROWS = 2, 2, 3
 SHAPE = Shape(Codec.none, None, batch_bytes=150, segment_bytes=500)
 WRITES = ("first", "second", "third")
 """Ids that a user has chosen: each may be written again by any number of drivers, and is there once."""
-ONCE_MAX = 3
+ONCE_MAX = 6
 """Writes without such an id: readers read all of the topic, again and again."""
 
 Seen = dict[int, list[str]]
