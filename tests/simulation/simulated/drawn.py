@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from simulated.brokers import HAPPENINGS, REMAKE
 from simulated.profiles import STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
-from simulated.stores import WRITE_FAULTS, fate_of
+from simulated.stores import LATE_MS_MAX, WRITE_FAULTS, fate_of
 
 if TYPE_CHECKING:
     from simulated.world import Kind, World
@@ -70,6 +70,9 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
         may_fail = schedule.actors[chosen].may_fail
         if schedule.actors[chosen].is_about_to(profile.stops) and random.random() < STOPS:
             yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.stops_ms))
+            continue
+        if schedule.actors[chosen].is_about_to(profile.late) and random.random() < STOPS:
+            yield Event(after_ms, GOES_ON, chosen, "late", random.randrange(LATE_MS_MAX))
             continue
         if may_fail and random.random() < profile.pauses * (WRITES_PAUSE if may_fail is WRITE_FAULTS else 1):
             yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.pauses_ms))

@@ -29,12 +29,14 @@ class Opposed:
     """Few kinds of tasks, of which one takes away what another has made, and how often each is begun.
 
     `stops` are a kind of them, and the call before which it stops for long: it writes, or deletes, a kind of object, or reads it.
-    `losses` says how often a broker deletes what is not archived.
+    `late` is a call that often has no answer, and reaches the store later. `losses` says how often a broker deletes what is not
+    archived.
     """
 
     groups: frozenset[str]
     kinds: Mapping[str, float]
     stops: tuple[tuple[str, str], ...] = ()
+    late: tuple[str, str] = ("", "")
     losses: float = 0.05
 
 
@@ -62,6 +64,8 @@ OPPOSED = (
     Opposed(
         frozenset({"copies", "offload", "expire", "local retention"}),
         {"offload A": 1.0, "offload of a copy of A": 1.0, "retention of A": 1.0, "expire": 0.3},
+        (("offload", "read manifest"), ("", "")),
+        late=("offload", "write manifest"),
         losses=0.5,
     ),
     Opposed(
@@ -134,6 +138,8 @@ class Profile:
     """How often each kind of its tasks is begun, where that is not drawn for each kind."""
     stops: tuple[str, str] = ("", "")
     """A kind of tasks, and the call before which they stop for long."""
+    late: tuple[str, str] = ("", "")
+    """A kind of tasks, and a call of theirs that often has no answer."""
     losses: float = 0.05
     """How often a broker deletes what is not archived."""
 
@@ -202,6 +208,7 @@ def _opposed(drawn: Profile, random: Random) -> Profile:
         kinds=of.kinds,
         least=1.0,
         stops=stops,
+        late=of.late if stops[0] else ("", ""),
         losses=of.losses,
         calls=choice([300, 500, 1_000]),
         awake_max=choice([1, 1, 2]),

@@ -18,6 +18,7 @@ T = TypeVar("T")
 LISTED_AT_ONCE = 4
 """Objects in one answer of a listing: others write and delete between two of them."""
 PART_BYTES = 512
+LATE_MS_MAX = 6 * HOUR_MS
 
 READ_FAULTS = ("unavailable", "killed before")
 FOLDERS = {"/manifest/pages/": "page", "/manifest/": "manifest", "/segments/": "segment", "/writes/": "record", "/pins/": "pin"}
@@ -33,7 +34,7 @@ def fate_of(random: Random, kinds: tuple[str, ...], share: float, credentials: f
     if random.random() >= share:
         return "", 0
     kind = random.choice(kinds)
-    return kind, random.randrange(6 * HOUR_MS) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
+    return kind, random.randrange(LATE_MS_MAX) if kind == "late" else random.randrange(HOUR_MS) if kind == "twice" else 0
 
 
 def kind_of(key: str) -> str:
