@@ -95,4 +95,6 @@ class BitRot:
             self.schedule.tell("restore", repr(e))
             return
         judge.read(path, found.batches, "a restore of what was changed")
-        judge.check_whole(newest.manifest, found.batches, found.start, found.end, "a restore of what was changed")
+        judge.check_whole(
+            newest.manifest, found.batches, found.start, newest.manifest.end_offset, "a restore of what was changed"
+        )
