@@ -2,6 +2,7 @@
 
 from local_log.formats.chunks import Chunk
 from remote.scrub.deep import DeepScrub
+from remote.scrub.steps import ScrubbedSegment
 from remote.segment import download
 from simulated.mutants.registry import mutant
 
@@ -13,7 +14,7 @@ def archive_batches_without_checking_them() -> None:
 
 @mutant
 def scrub_without_reading_segments() -> None:
-    DeepScrub.read = lambda self, unread: ()  # type: ignore[method-assign]
+    DeepScrub.read = lambda self, unread: ScrubbedSegment(())  # type: ignore[method-assign]
 
 
 @mutant
