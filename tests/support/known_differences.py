@@ -18,6 +18,7 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
     METADATA,
     PRODUCE,
     SASL_AUTHENTICATE,
@@ -30,6 +31,7 @@ from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsR
 from tiering.endpoint.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from tiering.endpoint.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tiering.endpoint.protocol.messages.init_producer_id import InitProducerIdRequest
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest
 from tiering.endpoint.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tiering.endpoint.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -93,6 +95,10 @@ def _overflow(of: Compared, found: Difference) -> bool:
 
 def _produced(of: Compared, found: Difference) -> bool:
     return of.api is PRODUCE and found.path.startswith("responses")
+
+
+def _producers(of: Compared, found: Difference) -> bool:
+    return of.api is INIT_PRODUCER_ID and (of.request.transactional_id is not None or found.path == "producer_id")
 
 
 def _of_groups(of: Compared, found: Difference) -> bool:
@@ -202,6 +208,12 @@ KNOWN_DIFFERENCES = (
         "POLICY_VIOLATION for every partition, whatever is wrong besides: nothing is appended here.",
         _produced,
         ((PRODUCE, 9, ProduceRequest(None, -1, 1000, (TopicProduceData("nowhere", partition_data=(PartitionProduceData(),)),))),),
+    ),
+    KnownDifference(
+        "InitProducerId: ids, and all of a transactional id",
+        "One id for all producers, which Produce then tells why nothing is appended; POLICY_VIOLATION for transactional ids.",
+        _producers,
+        ((INIT_PRODUCER_ID, 5, InitProducerIdRequest("payments", 60_000)),),
     ),
     KnownDifference(
         "UpdateFeatures: levels that a broker's cluster can have, and those of other features than here",

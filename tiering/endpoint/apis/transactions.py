@@ -86,7 +86,9 @@ def init_producer_id(request: InitProducerIdRequest, request_context: RequestCon
             raise TransactionError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # noqa: TRY301
         if has_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
             raise TransactionError(ErrorCode.INVALID_REQUEST)  # noqa: TRY301
-        if own_id is None:
+        if context.local_tier is None:
+            given = _given_by_reader(own_id)
+        elif own_id is None:
             given = coordinator_of(context).new_producer_id()
         else:
             expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
@@ -95,6 +97,13 @@ def init_producer_id(request: InitProducerIdRequest, request_context: RequestCon
         code = told(e.code, request_context)
         return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
     return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.epoch)
+
+
+def _given_by_reader(own_id: str | None) -> ProducerIdAndEpoch:
+    """The same for all producers, since nothing is appended: without an id they would not ask for what Produce tells them."""
+    if own_id is not None:
+        raise TransactionError(ErrorCode.POLICY_VIOLATION)
+    return ProducerIdAndEpoch(0, 0)
 
 
 def _may_be_idempotent(request_context: RequestContext, context: Context) -> bool:

@@ -139,7 +139,7 @@ SYNC_GROUP: Final = Api(14, "SyncGroup", 0, 5, 4, SyncGroupRequest, SyncGroupRes
 DESCRIBE_GROUPS: Final = Api(15, "DescribeGroups", 0, 6, 5, DescribeGroupsRequest, DescribeGroupsResponse)
 LIST_GROUPS: Final = Api(16, "ListGroups", 0, 5, 3, ListGroupsRequest, ListGroupsResponse)
 API_VERSIONS: Final = Api(18, "ApiVersions", 0, 4, 3, ApiVersionsRequest, ApiVersionsResponse)
-INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", 0, 5, 2, InitProducerIdRequest, InitProducerIdResponse, True)
+INIT_PRODUCER_ID: Final = Api(22, "InitProducerId", 0, 5, 2, InitProducerIdRequest, InitProducerIdResponse)
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     23, "OffsetForLeaderEpoch", 2, 4, 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
@@ -262,4 +262,5 @@ APIS: Final[Mapping[int, Api]] = {api.key: api for api in _ALL}
 """All by key, in the order of the keys."""
 
 READING_APIS: Final[Mapping[int, Api]] = {key: api for key, api in APIS.items() if not api.needs_own_log_dir}
-"""Those that an endpoint without a log directory of its own answers. Produce is among them: it is refused with the reason."""
+"""Those that an endpoint without a log directory of its own answers. Produce is among them, and the ids that
+producers need before: it is refused with the reason."""

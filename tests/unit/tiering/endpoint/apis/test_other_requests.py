@@ -19,6 +19,7 @@ from tiering.endpoint.protocol.api_keys import (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_TOPIC_PARTITIONS,
+    INIT_PRODUCER_ID,
     LIST_OFFSETS,
     METADATA,
     OFFSET_FOR_LEADER_EPOCH,
@@ -30,6 +31,7 @@ from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
 from tiering.endpoint.protocol.messages.describe_cluster import DescribeClusterRequest
 from tiering.endpoint.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tiering.endpoint.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from tiering.endpoint.protocol.messages.init_producer_id import InitProducerIdRequest
 from tiering.endpoint.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tiering.endpoint.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tiering.endpoint.protocol.messages.offset_for_leader_epoch import (
@@ -168,6 +170,16 @@ def test_producers_are_refused_with_the_reason(endpoint: Endpoint) -> None:
         assert found.error_message == (REASON if version >= 8 else None)
     with pytest.raises(InvalidRequest, match="takes no records"):
         endpoint.ask(PRODUCE, 9, asked(0))
+
+
+def test_producers_that_need_an_id_are_given_one_so_that_they_are_told_the_reason(endpoint: Endpoint) -> None:
+    for version in range(6):
+        found = endpoint.ask(INIT_PRODUCER_ID, version, InitProducerIdRequest(None, 60_000))
+        assert (found.error_code, found.producer_id >= 0, found.producer_epoch) == (0, True, 0)
+        of_transactions = endpoint.ask(INIT_PRODUCER_ID, version, InitProducerIdRequest("payments", 60_000))
+        assert (of_transactions.error_code, of_transactions.producer_id) == (ErrorCode.POLICY_VIOLATION, -1)
+    odd = endpoint.ask(INIT_PRODUCER_ID, 5, InitProducerIdRequest(None, 60_000, producer_id=7))
+    assert odd.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_what_is_archived_later_is_found_after_a_while(world: World, tmp_path: Path) -> None:
