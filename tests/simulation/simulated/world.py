@@ -189,6 +189,7 @@ class World:
         """The brokers' topic is deleted and made again; the archive keeps what it has until somebody deletes it there, too."""
         if len(self.judge.watched) < TOPICS_MAX:
             old = self.judge.watched[self.cluster.path]
+            old.dropped_below |= {broker.name: broker.log.log_end_offset for broker in self.cluster.brokers}
             old.log = self.cluster.remake("UVWX"[len(self.judge.watched) - 1] * 22)
             self.tasks.path = self.cluster.path
             self.judge.watched[self.cluster.path] = Watched(self.cluster)
