@@ -19,7 +19,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Kafka's own clients, asked a line at a time about partition 0 of topics.
- *   consume TOPIC ISOLATION   the offsets of all records, and the SHA-256 of their timestamps, keys and values
+ *   consume TOPIC ISOLATION [FROM]   the offsets of all records, or of those from an offset or @ and a time on, and the SHA-256 of
+ *                             their timestamps, keys and values
  *   together TOPIC TOPIC ...  how many records one consumer is given of each, a few at a time
  *   time TOPIC MS             the offset and the timestamp that a consumer is told for a time
  *   broker TOPIC              how many settings the broker has, fetch.max.bytes with type and source, how many log directories, the
@@ -37,7 +38,8 @@ public class ConsumeAll {
             out.println(words[0].equals("together") ? together(args[0], List.of(words).subList(1, words.length))
                 : words[0].equals("broker") ? broker(args[0], partition)
                 : words[0].equals("describe") ? describe(args[0], partition)
-                : words[0].equals("time") ? time(args[0], partition, Long.parseLong(words[2])) : consume(args[0], partition, words[2]));
+                : words[0].equals("time") ? time(args[0], partition, Long.parseLong(words[2]))
+                : consume(args[0], partition, words[2], words.length > 3 ? words[3] : ""));
             out.flush();
         }
     }
@@ -52,12 +54,14 @@ public class ConsumeAll {
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    private static String consume(String address, TopicPartition partition, String isolation) throws Exception {
+    private static String consume(String address, TopicPartition partition, String isolation, String from) throws Exception {
         StringJoiner offsets = new StringJoiner(" ");
         MessageDigest digest = MessageDigest.getInstance("SHA-256");
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(address, isolation)) {
             consumer.assign(List.of(partition));
-            consumer.seek(partition, consumer.beginningOffsets(List.of(partition)).get(partition));
+            consumer.seek(partition, from.isEmpty() ? consumer.beginningOffsets(List.of(partition)).get(partition)
+                : from.startsWith("@") ? consumer.offsetsForTimes(Map.of(partition, Long.parseLong(from.substring(1)))).get(partition).offset()
+                : Long.parseLong(from));
             long end = consumer.endOffsets(List.of(partition)).get(partition);
             while (consumer.position(partition) < end) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(30))) {

@@ -83,14 +83,16 @@ def ask(world: World, fetches: RecordingFetches) -> Iterator[Ask]:
         yield asked
 
 
-def expected(world: World, partition: str, isolation: Isolation) -> list[str]:
-    """The digest of all records, and their offsets."""
+def expected(world: World, partition: str, isolation: Isolation, start: int = 0) -> list[str]:
+    """The digest of all records, or of those from an offset on, and their offsets."""
     want, digest, offsets = world.log("local alone", partition), hashlib.sha256(), []
     for batch in want.read(want.log_start_offset, isolation=isolation):
         for record in batch.to_pylist():
+            if record["offset"] < start:
+                continue
             digest.update(f"{record['timestamp']} ".encode() + (record["key"] or b"") + (record["value"] or b""))
             offsets.append(str(record["offset"]))
-    assert len(offsets) == live(partition)[f"{isolation}_count"]
+    assert start or len(offsets) == live(partition)[f"{isolation}_count"]
     return [digest.hexdigest(), *offsets]
 
 
@@ -99,6 +101,15 @@ def expected(world: World, partition: str, isolation: Isolation) -> list[str]:
 def test_a_consumer_is_given_every_record_of_every_topic(ask: Ask, world: World, isolation: Isolation) -> None:
     for partition in partitions():
         assert ask("consume", partition[:-2], isolation) == expected(world, partition, isolation), partition
+
+
+@oracle
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_a_consumer_is_given_every_record_from_an_offset_or_a_time_on(ask: Ask, world: World, isolation: Isolation) -> None:
+    times = [(f"@{time}", start) for time, start, *_ in live("g-txn-0")["offset_for_timestamp"] if start > 0]  # by the broker
+    border = world.log("some archived dropped", "g-txn-0").local.log_start_offset
+    for start, offset in [(border - 1000, border - 1000), (border - 1, border - 1), (border, border), *times[:2]]:
+        assert ask("consume", "g-txn", isolation, start) == expected(world, "g-txn-0", isolation, offset), start
 
 
 @oracle
