@@ -1,6 +1,7 @@
 """Three processes that serve one archive: one is killed under a consumer, which goes on without a gap."""
 
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from tiered_worlds import ARCHIVED, made
 
 from remote.store.open import open_store
@@ -21,9 +23,9 @@ READY_S_MAX = 60
 STARTS = "from tiering.cli import main; main()"
 
 
-def started(archive: Path, folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", STARTS, "serve", "--archive", str(archive), "--listen", "127.0.0.1:0", *options]
-    with (folder / options[1]).open("wb") as said:
+def started(archive: Path, said_to: Path, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", STARTS, "serve", "--archive", str(archive), *options]
+    with said_to.open("wb") as said:
         return subprocess.Popen(command, stderr=said, stdout=said)
 
 
@@ -36,6 +38,14 @@ def said(file: Path, pattern: str) -> str:
     return found[1]
 
 
+def wait_for_all(address: str) -> None:
+    """Until the broker there knows all three."""
+    client, until = AdminClient({"bootstrap.servers": address, "log_level": 0}), time.monotonic() + READY_S_MAX
+    while client.list_topics(timeout=30).brokers.keys() != {1, 2, 3}:
+        assert time.monotonic() < until, address
+        time.sleep(0.05)
+
+
 @dataclass(frozen=True)
 class Brokers:
     """Processes by their ids, on one archive, and the offsets of all its records by topic; each has one partition."""
@@ -45,8 +55,20 @@ class Brokers:
     offsets: dict[str, list[int]]
 
 
-@pytest.fixture
-def brokers(tmp_path: Path) -> Iterator[Brokers]:
+def ways_to_know_each_other() -> dict[str, dict[int, list[str]]]:
+    """The options of each broker."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        ports = [one.getsockname()[1] for one in sockets]
+    listed = [word for number, port in enumerate(ports, 1) for word in ("--broker", f"{number}@127.0.0.1:{port}")]
+    return {
+        "registered": {number: ["--listen", "127.0.0.1:0", "--register"] for number in (1, 2, 3)},
+        "listed": {number: ["--listen", f"127.0.0.1:{port}", *listed] for number, port in enumerate(ports, 1)},
+    }
+
+
+@pytest.fixture(params=["registered", "listed"])
+def brokers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Brokers]:
     world, store = made(tmp_path / "made"), open_store(str(tmp_path / "archive"))
     for meta in world.store.list(""):
         store.put_if_absent(meta.key, world.store.get(meta.key))
@@ -56,13 +78,15 @@ def brokers(tmp_path: Path) -> Iterator[Brokers]:
         offsets[partition[:-2]] = [n for records in log.read(log.log_start_offset) for n in records["offset"].to_pylist()]
     with ExitStack() as stack:
         running = {}
-        for number in (1, 2, 3):
-            running[number] = started(tmp_path / "archive", tmp_path, "--broker-id", str(number), "--register")
+        for number, options in ways_to_know_each_other()[request.param].items():
+            said_to = tmp_path / str(number)
+            running[number] = started(tmp_path / "archive", said_to, "--broker-id", str(number), *options)
             stack.callback(running[number].wait)
             stack.callback(running[number].kill)
-        for number in running:
-            said(tmp_path / str(number), r"are alive: (1, 2, 3)\n")
-        yield Brokers(running, said(tmp_path / "1", r"topics at (\S+)\n"), offsets)
+        addresses = [said(tmp_path / str(number), r"topics at (\S+)\n") for number in running]
+        for address in addresses:
+            wait_for_all(address)
+        yield Brokers(running, addresses[0], offsets)
 
 
 def test_a_consumer_goes_on_where_it_was_when_a_broker_is_killed(brokers: Brokers) -> None:
