@@ -44,7 +44,7 @@ OPPOSED = (
     Opposed(
         frozenset({"offload", "rotate", "sweep"}),
         {"offload A": 1.0, "rotate": 0.4, "sweep": 1.2},
-        (("rotate", "write manifest"), ("rotate", "write page"), ("offload", "write manifest"), ("sweep", "write page")),
+        (("rotate", "write manifest"), ("rotate", "write page"), ("rotate", "write manifest"), ("rotate", "write manifest")),
     ),
     Opposed(
         frozenset({"offload", "expire", "sweep"}),
