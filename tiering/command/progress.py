@@ -29,6 +29,9 @@ class Unit:
 
 
 MIB: Final = Unit("MiB", 1 << 20)
+KIB: Final = Unit("KiB", 1 << 10)
+_FEW_BYTES: Final = 10 << 20
+"""Fewer are shown in KiB: of two whole MiB half would stand there for most of the time."""
 PARTITIONS: Final = Unit("partitions", 1)
 
 
@@ -97,15 +100,16 @@ def shown(  # six parameters: the last two for tests
         return
     showing, started_s, rate, is_over = show or progress_bar(label), clock(), Rate(), threading.Event()
 
-    def total() -> int:
-        return -(-of_all() // unit.size)
+    def fitting(of: int) -> Unit:
+        return KIB if unit is MIB and of < _FEW_BYTES else unit
 
     def look() -> None:
         while not is_over.wait(_EVERY_S):
             of = of_all()
-            done = min(of_done(), of)  # a task that ran twice counts twice
+            one, done = fitting(of), min(of_done(), of)  # a task that ran twice counts twice
             if of > 0:
-                showing(min(done // unit.size, total() - 1), total(), about(done, of, rate.at(clock(), done), unit))
+                total = -(-of // one.size)
+                showing(min(done // one.size, total - 1), total, about(done, of, rate.at(clock(), done), one))
 
     looking = threading.Thread(target=look, name="progress", daemon=True)
     looking.start()
@@ -116,7 +120,8 @@ def shown(  # six parameters: the last two for tests
     finally:
         is_over.set()
         looking.join()
-        if is_done and of_all() > 0:
-            seconds = clock() - started_s
-            mean = f", {_a_second(of_all() / seconds, unit)}" if seconds >= 1 else ""
-            showing(total(), total(), f"{unit.name} in {seconds:.0f} s{mean}")
+        of = of_all()
+        if is_done and of > 0:
+            one, seconds = fitting(of), clock() - started_s
+            total, mean = -(-of // one.size), f", {_a_second(of / seconds, one)}" if seconds >= 1 else ""
+            showing(total, total, f"{one.name} in {seconds:.0f} s{mean}")

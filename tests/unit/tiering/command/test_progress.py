@@ -85,7 +85,7 @@ def test_a_job_that_fails_never_shows_its_end() -> None:
 
 
 def test_what_turns_out_not_to_be_needed_is_no_part_of_the_whole() -> None:
-    work, seen = Work(10 * MIB), list[tuple[int, int]]()
+    work, seen = Work(20 * MIB), list[tuple[int, int]]()
     looked = threading.Event()
 
     def show(done: int, of: int, _about: str) -> None:
@@ -96,7 +96,21 @@ def test_what_turns_out_not_to_be_needed_is_no_part_of_the_whole() -> None:
     work.needs_not(4 * MIB)
     with shown("job", lambda: work.of_bytes, lambda: work.done_bytes, show=show):
         assert looked.wait(10)
-    assert (seen[0], seen[-1]) == ((2, 6), (6, 6))
+    assert (seen[0], seen[-1]) == ((2, 16), (16, 16))
+
+
+def test_of_few_bytes_progress_is_in_smaller_units() -> None:
+    seen = list[tuple[int, int, str]]()
+    looked = threading.Event()
+
+    def show(*one: object) -> None:
+        seen.append(one)  # type: ignore[arg-type]
+        looked.set()
+
+    with shown("job", lambda: 3 * MIB // 2, lambda: MIB, show=show, clock=lambda: 0):
+        assert looked.wait(10)
+    assert seen[0] == (1024, 1536, "KiB")
+    assert seen[-1] == (1536, 1536, "KiB in 0 s")
 
 
 def test_of_nothing_nothing_is_shown() -> None:
