@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache as once
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ TIERED = Path(__file__).parents[1] / "kafka" / "tiered-pom.xml"
 AT_ONCE = {"fetch.wait.max.ms": 10}
 """Of a consumer that is to hear of an end at once, which a broker else tells after half a second."""
 
+_PORT_MIN = 10_000
+_PORTS = count(os.getpid() * 64)
+"""Each process of the tests begins with other ports."""
 _AS_IS = "latin-1"
 _CLUSTER_ID = "dGllcmluZy10ZXN0cy0wMQ"
 _CONFIG = """\
@@ -115,7 +119,10 @@ def _broker(
         words = [f"{java_home()}/bin/java", "-Xmx1g", *options, *of_broker, "kafka.Kafka", properties]
         process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
     try:
-        wait_for(port, process, "the broker")
+        try:
+            wait_for(port, process, "the broker")
+        except RuntimeError as e:
+            raise RuntimeError(f"{e}: {(folder / 'broker.out').read_text(errors='replace')[-2_000:]}") from e
         yield f"127.0.0.1:{port}"
     finally:
         process.kill() if killed else process.terminate()
@@ -217,11 +224,15 @@ def tiered_broker(folder: Path, **config: str) -> AbstractContextManager[str]:
 
 
 def free_ports() -> tuple[int, int]:
-    """Two ports on which nobody listens now."""
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+    """Two ports on which nobody listens now. The system gives them to nobody else either: a broker listens seconds later."""
+    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = list[int]()
+    while len(found) < 2:
+        port = _PORT_MIN + next(_PORTS) % (lowest_given - _PORT_MIN)
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+    return found[0], found[1]
 
 
 def wait_for(port: int, process: "subprocess.Popen[bytes]", what: str, seconds: float = 60, *, host: str = "127.0.0.1") -> None:
