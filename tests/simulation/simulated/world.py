@@ -13,7 +13,7 @@ from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
-from simulated.brokers import REMAKE, Cluster
+from simulated.brokers import REMAKE, Broker, Cluster
 from simulated.clients import lives, produces
 from simulated.consumer_groups import last_viewer, views_in_group
 from simulated.drawn import drawn
@@ -240,7 +240,9 @@ class World:
         """One of the brokers may have a disk on which a bit has changed; what it does not archive, another does."""
         newest, brokers = self.judge.newest(self.cluster.path), [*self.cluster.brokers]
         archived_to = newest.manifest.end_offset if newest is not None else 0
-        rotten = next((broker for broker in brokers if self.rot.rots(broker, archived_to)), None)
+        rotten = next(
+            (broker for broker in brokers if _is_replicated(broker, brokers) and self.rot.rots(broker, archived_to)), None
+        )
         for broker in sorted(brokers, key=lambda one: one is not rotten):
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
         before = {*self.store.objects}
@@ -317,3 +319,13 @@ class World:
         self.judge.check_markers(manifest, found.markers, "a restore")
         if found.end != manifest.end_offset + len(found.markers):
             raise self.schedule.violated(f"a restored log ends at {found.end}, the archive at {manifest.end_offset}")
+
+
+def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
+    """Whether another one is sure to archive what it has.
+
+    One whose folder has something from below its log start offset may no longer know how transactions have ended that began
+    there, and archives nothing after them until it has deleted that, which these brokers do not do.
+    """
+    logs = [other.log for other in brokers if other is not broker]
+    return any(next(iter(log.local.segments)).base_offset >= log.log_start_offset for log in logs)
