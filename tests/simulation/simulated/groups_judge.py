@@ -42,7 +42,7 @@ class GroupsJudge:
     _owners: dict[tuple[str, int, TopicPartition], str] = field(default_factory=dict)
     _members: dict[str, dict[str, Member]] = field(default_factory=dict)
     _unsynced: set[int] = field(default_factory=set)
-    _unsure_pending: set[int] = field(default_factory=set)
+    _unsure_pending: set[tuple[int, Place]] = field(default_factory=set)
 
     # Classic groups
 
@@ -129,7 +129,7 @@ class GroupsJudge:
         """A transaction has taken offsets of a group: what it has consumed."""
         self.pending.setdefault(producer_id, {})[place] = begin, end
         self._unsynced.add(producer_id)
-        self._unsure_pending.discard(producer_id)
+        self._unsure_pending.discard((producer_id, place))
 
     def is_consumed(self, producer_id: int) -> None:
         """That is on the disk."""
@@ -139,7 +139,7 @@ class GroupsJudge:
         """The offsets of a group have the marker of a producer's transaction."""
         pending = self.pending.pop(producer_id, {})
         for place, (begin, end) in pending.items() if committed else ():
-            if producer_id in self._unsure_pending:
+            if (producer_id, place) in self._unsure_pending:
                 self.may_be(place, end)
                 continue
             known = self.positions.setdefault(place, [NOTHING])
@@ -148,7 +148,7 @@ class GroupsJudge:
                     f"a transaction has consumed [{begin}, {end}) of {place}, and another one up to {known[-1]}"
                 )
             self.committed(place, end, is_sure=is_sure)
-        self._unsure_pending.discard(producer_id)
+        self._unsure_pending -= {(producer_id, place) for place in pending}
 
     def told(self, place: Place, offset: int) -> None:
         """Somebody was told a position."""
@@ -167,7 +167,8 @@ class GroupsJudge:
             for known in (self.generations, self._synced, self._leaders, self._owners, self._members):
                 known.clear()
             self.unsure |= {place for place, known in self.positions.items() if len(known) > 1}
-            self._unsure_pending |= self.pending.keys() & self._unsynced if keeps_ended else self.pending.keys()
+            unsure = self.pending.keys() & self._unsynced if keeps_ended else self.pending.keys()
+            self._unsure_pending |= {(producer_id, place) for producer_id in unsure for place in self.pending[producer_id]}
         self.generations = {**self._synced}
         self._leaders = {key: leader for key, leader in self._leaders.items() if key[1] <= self._synced.get(key[0], 0)}
         for group, members in self._members.items():
