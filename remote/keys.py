@@ -27,7 +27,7 @@ BROKERS = "!brokers/"
 """No topic's name can have its first character."""
 
 PARTITIONS_MAX = 4_096
-"""Partitions that are remembered: of a listing one key after the other is of the same."""
+"""Partitions, topics and their ids that are remembered: of a listing one key after the other is of the same."""
 
 _VERSION_MAX = 10**20 - 1
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -110,11 +110,13 @@ class PartitionPath:
         return f"{self.topic}-{self.partition}"
 
 
+@lru_cache(maxsize=PARTITIONS_MAX)
 def is_topic(folder: str) -> bool:
     """Whether a folder's name can be a topic's name."""
     return _TOPIC.fullmatch(folder) is not None and folder not in (".", "..", ARCHIVE)
 
 
+@lru_cache(maxsize=PARTITIONS_MAX)
 def is_topic_id(folder: str) -> bool:
     """Whether a folder's name can be a topic id."""
     return _TOPIC_ID.fullmatch(folder) is not None

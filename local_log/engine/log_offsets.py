@@ -113,7 +113,7 @@ class LogWithOffsets:
     @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
-        return self.local.end.offset
+        return self.local.log_end_offset
 
     @property
     def recovery_point(self) -> int:

@@ -110,7 +110,7 @@ def scan_any(buffer: Buffer, file_end: int, pos: int = 0) -> tuple[Batches, int,
     headers = np.empty((room, BATCH_HEADER_BYTES), np.uint8)
     status, n, stop = walk_any(data, pos, len(data), file_end, positions, headers)
     native = headers[:n].view(BATCH_HEADER)[:, 0].astype(_NATIVE)
-    legacy = np.flatnonzero(native["magic"] < MAGIC)
+    legacy = (native["magic"] < MAGIC).nonzero()[0]
     if len(legacy):
         _as_batches(native, headers, legacy)
     return Batches(positions[:n], native), int(stop), int(status)

@@ -42,6 +42,7 @@ REMOTE_INDEX_CACHE_DIR = "remote-log-index-cache"
 
 PARSED_MAX = 4_096
 """Names whose parts are remembered: folders are listed again and again."""
+_SIGNED_OFFSET = re.compile(r"[+-]?[0-9]{1,20}")
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _POSITION_FILE = re.compile(r"([0-9]{1,20})\.kafka")
@@ -85,10 +86,11 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
     return int(match[1]), match[2]
 
 
+@lru_cache(maxsize=PARSED_MAX)
 def offset_of_file(name: str) -> int:
     """The offset at the start of a name, before its first dot. Raises Invalid for any other name."""
-    digits = name.partition(".")[0]
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", digits) or "." not in name:
+    digits, dot, _ = name.partition(".")
+    if not dot or not _SIGNED_OFFSET.fullmatch(digits):
         raise Invalid(f"{name}: expected a name that begins with an offset; move the file out of the log's folder")
     return int(digits)
 

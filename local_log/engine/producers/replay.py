@@ -29,13 +29,14 @@ Step = tuple[int, "list[DataBatch] | Marker"]
 def of_producers(batches: Batches) -> np.ndarray:
     """The rows of the batches that have a producer id."""
     header = batches.header
-    return np.flatnonzero((header["producer_id"] > -1) & (header["magic"] >= _MAGIC_2))
+    rows: np.ndarray = ((header["producer_id"] > -1) & (header["magic"] >= _MAGIC_2)).nonzero()[0]
+    return rows
 
 
 def steps(scanned: Scanned) -> Iterator[Step]:
     """The producers' batches and markers, in an order that gives the same state. Raises Corrupt for an invalid marker."""
     rows = of_producers(scanned.batches)
-    control = np.flatnonzero(scanned.batches.is_control[rows])
+    control = scanned.batches.is_control[rows].nonzero()[0]
     start = 0
     for at in control.tolist():
         yield from _runs(scanned.batches, rows[start:at])
@@ -55,8 +56,8 @@ def _runs(batches: Batches, rows: np.ndarray) -> Iterator[Step]:
         order = np.argsort(ids, kind="stable")
         rows, ids = rows[order], ids[order]
     epochs, transactional = header["producer_epoch"][rows], batches.is_transactional[rows]
-    changes = (np.diff(ids) != 0) | (np.diff(epochs) != 0) | (transactional[1:] != transactional[:-1])
-    starts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(rows)]
+    changes = (ids[1:] != ids[:-1]) | (epochs[1:] != epochs[:-1]) | (transactional[1:] != transactional[:-1])
+    starts = [0, *(changes.nonzero()[0] + 1).tolist(), len(rows)]
     for i, start in enumerate(starts[:-1]):
         end = starts[i + 1]
         kept = rows[[start, *range(max(start + 1, end - BATCHES_KEPT), end)]]

@@ -64,7 +64,7 @@ def _first_that_goes_back(scanned: Scanned, end: int) -> int:
     """
     batches = scanned.batches
     ends = np.maximum.accumulate(np.concatenate([np.array([end], np.int64), batches.last_offset[:-1].astype(np.int64) + 1]))
-    back = np.flatnonzero(batches.base_offset.astype(np.int64) < ends)
+    back = (batches.base_offset.astype(np.int64) < ends).nonzero()[0]
     return int(back[0]) if len(back) else len(batches)
 
 
@@ -75,7 +75,7 @@ def _process(segment: Segment, producers: ProducerStateManager, epochs: LeaderEp
         scanned = scanned.head(broken_marker + 1)
     last_offsets = scanned.batches.last_offset
     relative = last_offsets - segment.base_offset
-    beyond = np.flatnonzero((relative < 0) | (relative > INT32_MAX))
+    beyond = ((relative < 0) | (relative > INT32_MAX)).nonzero()[0]
     taken = scanned.head(int(beyond[0])) if len(beyond) else scanned
     if len(taken.batches):
         done.last_indexed = index_batches(segment, taken, done.last_indexed)
@@ -105,7 +105,7 @@ def _first_broken_marker(scanned: Scanned) -> int | None:
 
 
 def _move_map_end(producers: ProducerStateManager, scanned: Scanned) -> None:
-    rows = np.flatnonzero(scanned.batches.header["magic"] >= _MAGIC_2)
+    rows = (scanned.batches.header["magic"] >= _MAGIC_2).nonzero()[0]
     if len(rows):
         producers.map_end_offset = int(scanned.batches.last_offset[rows[-1]]) + 1
 
@@ -115,7 +115,7 @@ def _assign_epochs(epochs: LeaderEpochs, scanned: Scanned) -> None:
     of = np.where(header["magic"] >= _MAGIC_2, header["partition_leader_epoch"], -1)
     latest = -1 if epochs.latest_epoch is None else epochs.latest_epoch
     seen = np.maximum.accumulate(np.concatenate([np.array([latest], of.dtype), of]))
-    for row in np.flatnonzero(of > seen[:-1]).tolist():
+    for row in (of > seen[:-1]).nonzero()[0].tolist():
         epochs.assign(int(of[row]), int(header["base_offset"][row]))
 
 
@@ -154,11 +154,12 @@ def _add_entries(
     """
     index, times = segment.offset_index, segment.time_index
     room = min(index.entries_max - len(index), times.entries_max - 1 - len(times))
-    grows = (not len(index) or offsets[0] > index.last_offset) and (np.diff(offsets) > 0).all()
-    grows = grows and (np.diff(timestamp_offsets, prepend=times.last_entry[1]) >= 0).all()
+    grows = (not len(index) or offsets[0] > index.last_offset) and (offsets[1:] > offsets[:-1]).all()
+    known, known_offset = times.last_entry
+    grows = grows and timestamp_offsets[0] >= known_offset and (timestamp_offsets[1:] >= timestamp_offsets[:-1]).all()
     if grows and len(offsets) <= room:
         index.extend(offsets, positions)
-        later = np.diff(timestamps, prepend=times.last_entry[0]) > 0
+        later = timestamps > np.concatenate([np.array([known]), timestamps[:-1]])
         if later.any():
             times.extend(timestamps[later], timestamp_offsets[later])
         return

@@ -40,9 +40,10 @@ def read_offset_index(buffer: Buffer, base_offset: int) -> OffsetIndex:
     """The entries of an index file. Raises Corrupt for an invalid size or order."""
     entries = read_entries(buffer, ENTRY, "offset index")
     offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
-    wrong = np.flatnonzero((np.diff(offsets, prepend=-1) <= 0) | (np.diff(positions, prepend=-1) <= 0))
-    if len(wrong):
-        at = int(wrong[0])
+    wrong = (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
+    is_negative = len(offsets) > 0 and min(offsets[0], positions[0]) < 0
+    if is_negative or wrong.any():
+        at = 0 if is_negative else int(wrong.argmax()) + 1
         raise Corrupt(f"offset index entry {at} ({offsets[at]}, {positions[at]}) does not grow", position=at * ENTRY.itemsize)
     return OffsetIndex(offsets + base_offset, positions)
 
@@ -54,7 +55,8 @@ def read_entries(buffer: Buffer, entry: "np.dtype[np.void]", what: str) -> Any:
     """
     whole = len(buffer) - len(buffer) % entry.itemsize
     entries = np.frombuffer(buffer, entry, whole // entry.itemsize)
-    used = np.flatnonzero(entries.view(np.uint8).reshape(-1, entry.itemsize).any(axis=1))
+    is_used: Any = entries.view(np.uint8).reshape(-1, entry.itemsize).any(axis=1)
+    used = is_used.nonzero()[0]
     end = int(used[-1]) + 1 if len(used) else 0
     if whole < len(buffer) and (end == len(entries) or any(memoryview(buffer)[whole:])):
         problem = f"{len(buffer)} bytes are not a whole number of {entry.itemsize}-byte entries: the {what} is truncated"

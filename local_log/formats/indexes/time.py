@@ -33,7 +33,7 @@ def read_time_index(buffer: Buffer, base_offset: int) -> TimeIndex:
     """The entries of an index file. Raises Corrupt for an invalid size or order."""
     entries = read_entries(buffer, ENTRY, "time index")
     timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
-    wrong = np.flatnonzero((np.diff(timestamps) <= 0) | (np.diff(offsets) < 0))
+    wrong = ((timestamps[1:] <= timestamps[:-1]) | (offsets[1:] < offsets[:-1])).nonzero()[0]
     if len(wrong):
         at = int(wrong[0]) + 1
         raise Corrupt(f"time index entry {at} ({timestamps[at]}, {offsets[at]}) does not grow", position=at * ENTRY.itemsize)

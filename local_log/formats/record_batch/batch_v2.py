@@ -199,7 +199,7 @@ def crcs(buffer: Buffer, batches: Batches) -> Iterator[int]:
 def check_crcs(buffer: Buffer, batches: Batches) -> None:
     """Raises Corrupt at the first batch whose bytes do not have the checksum in its header."""
     found = np.fromiter(crcs(buffer, batches), np.uint32, len(batches))
-    wrong = np.flatnonzero(found != batches.header["crc"])
+    wrong = (found != batches.header["crc"]).nonzero()[0]
     if len(wrong):
         row = wrong[0]
         name = "CRC-32" if batches.are_messages else "CRC-32C"
