@@ -88,10 +88,7 @@ class SimulatedDisk:
     # Disk
 
     def names(self, folder: str) -> list[str]:
-        node = self._node(folder)
-        if not isinstance(node, Folder):
-            raise NotFound(f"{folder}: no such file or folder; check its name")
-        return sorted(node.now)
+        return sorted(self._folder(folder).now)
 
     def is_folder(self, path: str) -> bool:
         return isinstance(self._find(path), Folder)
@@ -122,7 +119,8 @@ class SimulatedDisk:
         return isinstance(self._find(path), File)
 
     def files(self, folder: str) -> list[str]:
-        return [name for name in self.names(folder) if self.is_file(f"{folder}/{name}")]
+        now = self._folder(folder).now
+        return sorted(name for name, node in now.items() if isinstance(node, File))
 
     def write(self, file: str, start: int, data: bytes) -> None:
         node = self._made(file)
@@ -168,9 +166,7 @@ class SimulatedDisk:
         self._called("make_folder", folder)
 
     def delete_folder(self, folder: str) -> None:
-        node = self._node(folder)
-        if not isinstance(node, Folder):
-            raise NotFound(f"{folder}: no such folder; check its name")
+        node = self._folder(folder)
         for name in list(node.now):
             path = f"{folder}/{name}"
             if isinstance(node.now[name], Folder):
@@ -185,9 +181,7 @@ class SimulatedDisk:
         self._called("sync", file)
 
     def sync_folder(self, folder: str) -> None:
-        node = self._node(folder)
-        if not isinstance(node, Folder):
-            raise NotFound(f"{folder}: no such folder; check its name")
+        node = self._folder(folder)
         for change in self._unsure:
             if change.folder is node:
                 change.apply(lambda at: at.sure)
@@ -239,7 +233,7 @@ class SimulatedDisk:
         if self._is_off:
             raise Crashed(path)
         folder, name = _split(path)
-        at = self._folders.get(folder)
+        at = self._folders.get(folder)  # few folders have many files
         if at is None:
             found: Node | None = self._root
             for part in _parts(folder):
@@ -261,18 +255,24 @@ class SimulatedDisk:
             raise Unreadable(f"{path}: a folder")
         return node
 
+    def _folder(self, path: str) -> Folder:
+        node = self._node(path)
+        if not isinstance(node, Folder):
+            raise NotFound(f"{path}: no such folder; check its name")
+        return node
+
     def _made(self, path: str) -> File:
-        if self._find(path) is None:
+        node = self._find(path)
+        if node is None:
             node = File(modified_ms=self.now_ms)
             self._change(Change(node, ((*self._place(path), True),)))
-        return self._file(path)
+        if not isinstance(node, File):
+            raise Unreadable(f"{path}: a folder")
+        return node
 
     def _place(self, path: str) -> tuple[Folder, str]:
         above, name = _split(path)
-        folder = self._find(above)
-        if not isinstance(folder, Folder):
-            raise NotFound(f"{path}: no such folder; check its name")
-        return folder, name
+        return self._folder(above), name
 
     def _change(self, change: Change) -> None:
         change.apply(lambda folder: folder.now)

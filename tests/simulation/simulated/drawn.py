@@ -1,6 +1,7 @@
 """What happens in the schedule of a seed, drawn event by event."""
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     from simulated.world import Kind, World
 
 STEP_MS_MAX = 3_000
-BACKLOG_MAX = 40
+BACKLOG_MAX = 16
 """Offsets of the brokers that are not archived; with more of them producers mostly wait: the end would take most of the time."""
 WAITING_SHARE = 0.8
-BEFORE = 40
+BEFORE = 25
 """What happens in the cluster before anybody archives it."""
 WRITES_PAUSE = 3
 """How many times as often a process stops before a call that changes the store: what it knows may be out of date by then."""
@@ -34,16 +35,16 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     schedule, profile = world.schedule, world.profile
     random = Random(f"{schedule.seed}")
     share = profile.cluster * (2 if world.own else 1)
-    names, weights = [*kinds], [kind.weight for kind in kinds.values()]
+    names, weights = [*kinds], [*accumulate(kind.weight for kind in kinds.values())]
     of_own = {f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {}
     happenings = (HAPPENINGS if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
-    what_happens, often = [*happenings], [*happenings.values()]
+    what_happens, often = [*happenings], [*accumulate(happenings.values())]
     outages: dict[int, int] = {}
 
     def happens() -> Event:
-        what = random.choices(what_happens, often)[0]
+        what = random.choices(what_happens, cum_weights=often)[0]
         if what == "produce" and world.backlog() > BACKLOG_MAX and random.random() < WAITING_SHARE:
             what = "replicate"
         return Event(0, HAPPENS, random.getrandbits(32), what)
@@ -57,7 +58,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     while schedule.calls < profile.calls:
         while len(awake()) < profile.awake_max and len(schedule.actors) < profile.awake_max + profile.asleep_max:
             number += 1
-            kind = random.choices(names, weights)[0]
+            kind = random.choices(names, cum_weights=weights)[0]
             most_ms = kinds[kind].skew_ms * (profile.clocks if random.random() < WRONG_CLOCKS else 1)
             yield Event(0, STARTS, number, kind, random.randrange(-most_ms, most_ms + 1))
         after_ms = random.randrange(STEP_MS_MAX)

@@ -1,5 +1,6 @@
 """A compacted topic of a process that owns its log directory: of each key the latest committed record stays."""
 
+from functools import lru_cache
 from random import Random  # noqa: TID251  # seeded
 from typing import NamedTuple, Protocol
 
@@ -16,6 +17,8 @@ from tiering.local_tier.local_tier import LocalTier
 PARTITION = TopicPartition("changes", 0)
 CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "3600000"}
 KEYS = 4
+_values_of = lru_cache(maxsize=200)(values_of)
+"""Most segments are what they were when they were last looked at."""
 
 
 class Keyed(NamedTuple):
@@ -118,7 +121,7 @@ class CompactedTopic:
     def found(self) -> dict[int, str]:
         """The records that the log has."""
         segments = self.log.local.segments
-        texts = {offset: text for s in segments for offset, text in values_of(s.read(0, s.size))}
+        texts = {offset: text for s in segments for offset, text in _values_of(s.read(0, s.size))}
         return {offset: text for offset, text in texts.items() if "=" in text}
 
     def check(self) -> None:

@@ -32,7 +32,7 @@ from tiering.local_tier.local_tier import LocalTier
 LOGS = "/own"
 PARTITION = TopicPartition(OWN_TOPIC, 0)
 HAPPENINGS = {
-    "produce": 8.0, "transact": 3.0, "tick": 4.0, "flush": 0.3, "delete_records": 0.3, "kill": 0.4, "lose_power": 0.4,
+    "produce": 8.0, "transact": 3.0, "tick": 3.0, "flush": 0.3, "delete_records": 0.3, "kill": 0.3, "lose_power": 0.3,
     "fail": 0.3, "restart": 0.3, "produce_keyed": 4.0, "transact_keyed": 2.0,
 }  # fmt: skip
 """What happens to the process, and how often."""

@@ -1,7 +1,7 @@
 """What a simulation changes of the code: limits, so that little data fills pages, and threads, so that there is one order.
 
-Decoding the same bytes again gives the same value, so manifests and pages are decoded once, which halves the time of a
-schedule.
+Bytes that were made of a manifest or a page, or decoded once, are not decoded again, which halves the time of a schedule: that
+what is encoded is decoded as it was, other tests show.
 """
 
 import gc
@@ -9,15 +9,16 @@ import json
 import os
 import warnings
 from base64 import b64encode
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 import simulated_nodes
+from crc32c import crc32c
 
 from remote.direct_write import commit as direct_write
-from remote.manifest import codec, page_bounds, pages
-from remote.manifest.model import LIMITS
+from remote.manifest import codec, pages
+from remote.manifest.model import LIMITS, Item, PageRef
 from simulated.endpoint_process import WatchedMarkers
 from simulated.readers import RING
 from simulated.splits import KEYS_NAME
@@ -25,7 +26,9 @@ from spark_jobs.source import partitions, pinning, ranges
 from tiering.endpoint.transactions import opening
 from tiering.retention import expire
 
-SMALL: Final = {"inline_max": 3, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
+SMALL: Final = {"inline_max": 4, "page_entries": 3, "fan_out": 2, "deleting_max": 5}
+COLLECTED_AFTER: Final = 4
+"""Schedules."""
 BLOCK_BYTES: Final = 64
 """Of a simulated disk: a loss of power takes some blocks of a segment, and leaves others, also behind them."""
 
@@ -36,9 +39,8 @@ def prepare() -> None:
         object.__setattr__(LIMITS, name, value)  # the one object that is everybody's default
     expire.DELETES_MAX = 1  # type: ignore[misc]
     simulated_nodes.BLOCK_BYTES = BLOCK_BYTES
-    page_bounds.rows_of = lru_cache(maxsize=1_000)(page_bounds.rows_of)
-    codec.decode = _once(codec.decode, 0)
-    pages.decode = _once(pages.decode, 1)
+    codec.encode, codec.decode = _remembered(codec.encode, codec.decode)
+    _remember_pages()
     direct_write.WAIT_SECONDS = 10.0  # a writer that stops for hours is waited for in few calls
     for planned_by in (ranges, partitions, pinning):
         planned_by.THREADS = 1
@@ -46,29 +48,55 @@ def prepare() -> None:
     keys = {name: b64encode(key).decode() for name, key in RING.keys.items()}
     os.environ[KEYS_NAME] = json.dumps({"current": RING.current, "keys": keys})
     opening.Markers = WatchedMarkers  # type: ignore[misc]
-    gc.disable()  # `forget` collects between two schedules, each of which leaves few MB
+    gc.disable()  # `forget` collects between schedules, each of which leaves few MB
 
 
-_KNOWN: list[dict[tuple[bytes, str], Any]] = []
+_KNOWN: list[dict[Any, Any]] = []
+_BEGUN = count()
 
 
 def forget() -> None:
-    """No bytes of one schedule are those of another. What is left of the one before are modules that it has loaded: they stay."""
+    """No bytes of one schedule are those of another. Modules that those before have loaded stay."""
     for known in _KNOWN:
         known.clear()
-    gc.collect()
-    gc.freeze()
+    if next(_BEGUN) % COLLECTED_AFTER == 0:
+        gc.collect()
+        gc.freeze()
 
 
-def _once(decode: Callable[..., Any], at: int) -> Callable[..., Any]:
-    """The function that remembers what it has decoded, by the bytes and the key, which is the argument at that place."""
-    known: dict[tuple[bytes, str], Any] = {}
+def _remembered(encode: Callable[[Any], bytes], decode: Callable[[bytes, str], Any]) -> tuple[Any, Any]:
+    """Both, with what they have encoded or decoded."""
+    known: dict[bytes, Any] = {}
     _KNOWN.append(known)
 
-    def decoded(body: bytes, *rest: Any) -> Any:
-        asked = bytes(body), rest[at]
-        if asked not in known:
-            known[asked] = decode(body, *rest)
-        return known[asked]
+    def encoded(value: Any) -> bytes:
+        body = encode(value)
+        known[body] = value
+        return body
 
-    return decoded
+    def decoded(body: bytes, key: str) -> Any:
+        if body not in known:
+            known[bytes(body)] = decode(body, key)
+        return known[body]
+
+    return encoded, decoded
+
+
+def _remember_pages() -> None:
+    """The same of pages. Only a page that is what its ref says is taken for known."""
+    known: dict[tuple[bytes, int], tuple[Item, ...]] = {}
+    _KNOWN.append(known)
+    encode, decode = pages.encode, pages.decode
+
+    def encoded(level: int, items: Sequence[Item]) -> bytes:
+        body = encode(level, items)
+        known[body, level] = tuple(items)
+        return body
+
+    def decoded(body: bytes, ref: PageRef, key: str) -> tuple[Item, ...]:
+        found = known.get((body, ref.level))
+        if found is None or (len(body), crc32c(body)) != (ref.size, ref.crc32c):
+            found = known[bytes(body), ref.level] = decode(body, ref, key)
+        return found
+
+    pages.encode, pages.decode = encoded, decoded

@@ -20,7 +20,7 @@ SOURCES = ("offload", "copies", "writes", "own")
 """Without one of them there is nothing in the archive."""
 SPARK = (frozenset({"splits"}), frozenset({"streams"}), frozenset({"splits", "streams"}))
 SPARK_SHARE = 0.2
-SERVING_SHARE = 0.15
+SERVING_SHARE = 0.12
 """Of the schedules, those whose process has clients. They take three times as long as others."""
 
 
@@ -146,7 +146,7 @@ class Profile:
     @property
     def has_brokers(self) -> bool:
         """Whether anybody has something to do with the brokers."""
-        return not self.kinds or not self.groups.isdisjoint({"offload", "copies"})
+        return not self.groups.isdisjoint({"offload", "copies"})
 
 
 OF_ANY_KIND: Mapping[str, Any] = {"kinds": {}, "stops": ("", ""), "late": ("", ""), "asleep_max": 4}
@@ -165,7 +165,7 @@ def profile_of(seed: int) -> Profile:
         frozenset(groups),
         waits=choice([LONG, SHORT, SHORT]),
         clocks=choice([1, 1, 12]),
-        calls=choice([300, 500, 1_000]),
+        calls=choice([300, 400, 800]),
         awake_max=choice([1, 2, 3, 6]),
         cluster=choice([0.1, 0.2, 0.4]),
         jumps=choice([0.002, 0.01, 0.03, 0.1]),
@@ -210,7 +210,7 @@ def _opposed(drawn: Profile, random: Random) -> Profile:
         stops=stops,
         late=of.late if stops[0] else ("", ""),
         losses=of.losses,
-        calls=choice([300, 500, 1_000]),
+        calls=choice([300, 400, 800]),
         awake_max=choice([1, 1, 2]),
         asleep_max=choice([0, 1, 1, 2]),
         cluster=choice([0.2, 0.5]),

@@ -35,7 +35,7 @@ class ServingHost(OwnHost):
     """`store_of` opens the archive for a request. What happens to it but for its clients is as with every `OwnHost`."""
 
     happenings: ClassVar[Mapping[str, float]] = {
-        "tick": 4.0, "flush": 0.3, "delete_records": 0.15, "kill": 0.5, "lose_power": 0.5, "fail": 0.4, "restart": 0.3,
+        "tick": 3.0, "flush": 0.3, "delete_records": 0.15, "kill": 0.35, "lose_power": 0.35, "fail": 0.3, "restart": 0.3,
         "produce_keyed": 1.0,
     }  # fmt: skip
     store_of: Callable[[Actor], ObjectStore] | None = None
