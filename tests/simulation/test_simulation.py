@@ -12,7 +12,7 @@ from simulated.mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-SEEDS = 22
+SEEDS = 300
 FAILED: tuple[int, ...] = (460, 700218)
 """Seeds that have found a fault in the code which was mended since, with what a seed draws now."""
 

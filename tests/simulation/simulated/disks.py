@@ -49,6 +49,8 @@ class DiskOf:
             raise Died
         if self.actor.chance(SWITCHES):
             self.actor.pause()
+        else:
+            self.actor.schedule.asked += 1
         return self.broker.disk
 
     def names(self, folder: str) -> list[str]:

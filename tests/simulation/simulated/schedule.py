@@ -53,6 +53,9 @@ class Schedule:
     now: int = START_MS
     steps: int = 0
     calls: int = 0
+    """Before each of them others could run."""
+    asked: int = 0
+    """All calls of actors to stores, disks and networks, those in the end, too."""
     actors: dict[int, "Actor"] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -157,6 +160,7 @@ class Actor:
         """Others run; it goes on when it is chosen again. What is to become of its call, one of `may_fail`, "" for an answer."""
         if self.is_dead:
             raise Died
+        self.schedule.asked += 1
         if self.is_atomic:
             return ""
         self.may_fail, self.asks = may_fail, asks

@@ -16,6 +16,7 @@ class Outcome:
 
     schedules: int = 0
     steps: int = 0
+    asked: int = 0
     actors: int = 0
     records: int = 0
     versions: int = 0
@@ -27,7 +28,7 @@ class Outcome:
 
     def add(self, other: "Outcome") -> None:
         """Counts the schedules of another one, too."""
-        for name in ("schedules", "steps", "actors", "records", "versions"):
+        for name in ("schedules", "steps", "asked", "actors", "records", "versions"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults.update(other.faults)
         self.errors.update(other.errors)
@@ -36,7 +37,7 @@ class Outcome:
     def lines(self) -> list[str]:
         """For people."""
         said = [
-            f"{self.schedules} schedules: {self.steps} calls, {self.actors} tasks, {self.records} records, "
+            f"{self.schedules} schedules: {self.asked} calls, others between {self.steps} of them, {self.actors} tasks, {self.records} records, "
             f"{self.versions} manifests",
             "faults: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.faults.items())) or "none"),
             "errors told: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.errors.items())) or "none"),
@@ -58,7 +59,8 @@ def run(seed: int, story: list[str] | None = None, events: Sequence[Event] | Non
         if story is not None:
             story += traceback.format_exc().splitlines()
     schedule = world.schedule
-    outcome.steps, outcome.actors, outcome.records = schedule.calls, world.actors, world.cluster.high_watermark
+    outcome.steps, outcome.asked, outcome.actors = schedule.calls, schedule.asked, world.actors
+    outcome.records = world.cluster.high_watermark
     outcome.events = world.events
     outcome.versions = sum(call[0] == "put_if_absent" for call in world.store.calls)
     outcome.faults, outcome.errors = schedule.faults, schedule.errors
