@@ -12,6 +12,7 @@ from simulated.mutants import MUTANTS
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
 SEEDS = 300
 FAILED: tuple[int, ...] = (460, 700218)
 """Seeds that have found a fault in the code which was mended since, with what a seed draws now."""
@@ -19,8 +20,7 @@ FAILED: tuple[int, ...] = (460, 700218)
 
 def simulated(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HERE / "simulate.py"), *options]
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=ENVIRONMENT, check=False)
 
 
 def first_seed() -> int:
@@ -43,6 +43,35 @@ def test_a_seed_gives_the_same_schedule_again() -> None:
     first, second = simulated("--story", "7"), simulated("--story", "7")
     assert first.stdout == second.stdout
     assert first.stdout.count("\n") > 300
+
+
+STORIES = """
+import sys
+from pathlib import Path
+sys.path[:0] = [str(Path("tests", folder).resolve()) for folder in ("simulation", "support")]
+from simulated.prepared import prepare
+prepare()
+from simulated.profiles import profile_of
+from simulated.schedules import run
+serving = [seed for seed in range(1, 1_000) if profile_of(seed).serves][:2]
+for seed in serving if sys.argv[1] == "after others" else serving[1:]:
+    story = []
+    outcome = run(seed, story)
+print("\\n".join([*story, *outcome.lines()]))
+"""
+"""The story of one schedule, in which clients ask an endpoint, in a process that has run another one before or has not."""
+
+
+@pytest.mark.slow
+def test_a_seed_gives_the_same_schedule_after_others() -> None:
+    alone, after = (
+        subprocess.run(
+            [sys.executable, "-c", STORIES, which], capture_output=True, text=True, cwd=REPOSITORY, env=ENVIRONMENT, check=False
+        )
+        for which in ("alone", "after others")
+    )
+    assert alone.stdout.splitlines() == after.stdout.splitlines()
+    assert "is told" in alone.stdout, alone.stderr
 
 
 @pytest.mark.slow

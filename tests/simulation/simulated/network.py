@@ -141,7 +141,7 @@ def _brief(message: Any) -> str:
     """What a message says, without what is empty or usual."""
     if isinstance(message, tuple):
         return f"[{', '.join(map(_brief, message))}]"
-    if isinstance(message, bytes):
+    if isinstance(message, bytes | memoryview):
         return f"{len(message)} bytes"
     if not is_dataclass(message):
         return str(message)

@@ -19,6 +19,7 @@ from crc32c import crc32c
 from remote.direct_write import commit as direct_write
 from remote.manifest import codec, pages
 from remote.manifest.model import LIMITS, Item, PageRef
+from remote.store import proof
 from simulated.endpoint_process import WatchedMarkers
 from simulated.readers import RING
 from simulated.splits import KEYS_NAME
@@ -59,6 +60,7 @@ def forget() -> None:
     """No bytes of one schedule are those of another. Modules that those before have loaded stay."""
     for known in _KNOWN:
         known.clear()
+    proof._proven = proof._Proven()  # each schedule's store is another one, and all have one address
     if next(_BEGUN) % COLLECTED_AFTER == 0:
         gc.collect()
         gc.freeze()
