@@ -122,6 +122,7 @@ class AnswersJudge:
     def _txn_offset_commit(self, asked: Any, found: Any) -> None:
         if not any(p.error_code for t in found.topics for p in t.partitions):
             self._consumes(asked)
+            self.groups.is_consumed(asked.producer_id)  # what is answered at once has been synced, or never is
 
     def _consumes(self, asked: Any) -> None:
         self.clients.takes(asked.transactional_id, (asked.producer_id, asked.producer_epoch), "an offset")
