@@ -16,6 +16,7 @@ from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries
 from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
+from remote.manifest.pins import Pin
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided, record_of
@@ -136,6 +137,10 @@ class Judge:
         if manifest.pending is None:
             self._named[key] = body, found
         return found
+
+    def obeyed_until(self, path: PartitionPath, pin: Pin) -> int:
+        """Up to when at least a pin lasts that somebody has put: it counts from when the store has made it."""
+        return self.store.modified.get(path.pin(pin.id), self.schedule.now) + pin.expires_at_ms - pin.created_at_ms
 
     # At each change
 

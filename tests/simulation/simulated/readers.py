@@ -70,7 +70,7 @@ def reads(tasks: Tasks, path: PartitionPath, *, pinned: bool) -> Act:
         until = begun + waits.delay_ms - MINUTE_MS
         if pin is not None:
             start, end = max(start, pin.start), min(end, pin.end)
-            until = pin.created_at_ms - actor.skew + waits.pin_ms
+            until = judge.obeyed_until(path, pin)
         reading = _reading(judge, m, start, end, actor.name, until, pin)
         judge.readings.append(reading)
         stays = pin is not None and actor.chance(STAY)

@@ -120,8 +120,8 @@ class Spark:
         if m.version < before:
             raise self.schedule.violated(f"{actor.name} plans version {m.version}, when {before} was there before it began")
         if planned.pins:
-            (_, pin), *_ = planned.pins
-            until = pin.created_at_ms - actor.skew + self.tasks.waits.pin_ms
+            (of, pin), *_ = planned.pins
+            until = self.judge.obeyed_until(of, pin)
         self._take_on(actor, options, filters, m, planned, until)
 
     def _drawn(self, actor: Actor, m: Manifest) -> tuple[ReadOptions, list[Filter]]:
@@ -166,6 +166,8 @@ class Spark:
         for split in planned.splits:
             keys |= {m.path.segment(split.span.entry.log_name), m.path.segment(split.span.entry.aux_name)}
         reading = Reading(name, frozenset(keys) if self.schedule.now < until else frozenset(), until)
+        if gone := sorted(reading.keys - self.judge.store.objects.keys()):
+            raise self.schedule.violated(f"{name} is planned with {gone[0]}, which is not there")
         self.judge.readings.append(reading)
         tasks = pickled(input_partitions(planned.splits, options))
         self._check_splits(name, planned.splits)
