@@ -4,7 +4,7 @@ What it has acknowledged stays as long as its settings promise: over a kill alwa
 `flush.messages=1`, and where each append is synced before its answer, that is all of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random  # noqa: TID251  # seeded
 from typing import ClassVar
@@ -87,6 +87,7 @@ class OwnHost:
     """The process of the moment, and the log as its clients know it. `durable` is the end of what no crash may take."""
 
     happenings: ClassVar[Mapping[str, float]] = HAPPENINGS
+    local_retention_hours: ClassVar[Sequence[int]] = (0, 2, 20)
     schedule: Schedule
     disk: FailingDisk = field(default_factory=FailingDisk)
     committed: dict[int, bytes] = field(default_factory=dict)
@@ -110,7 +111,8 @@ class OwnHost:
         self.settings = {
             "internal.segment.bytes": choice(["500", "500", "2000"]), "segment.index.bytes": "1200", "index.interval.bytes": "1",
             "remote.storage.enable": "true", "retention.ms": "-1", "file.delete.delay.ms": "60000",
-            "local.retention.ms": str(choice([0, 2, 20]) * HOUR_MS), "flush.ms": str(choice([60_000, 8 * HOUR_MS])),
+            "local.retention.ms": str(choice(self.local_retention_hours) * HOUR_MS),
+            "flush.ms": str(choice([60_000, 8 * HOUR_MS])),
         }  # fmt: skip
         if self.syncs == "flush.messages":
             self.settings["flush.messages"] = "1"
@@ -385,3 +387,10 @@ class OwnHost:
             if errors or self.tier.uncleanable():
                 raise self.schedule.violated(f"a tick fails at the end: {errors} {self.tier.uncleanable()}")
         self.compacted.check()
+
+
+class SteadyHost(OwnHost):
+    """A process that nothing happens to, so that its tasks may sleep for long, and whose log is soon in the archive alone."""
+
+    happenings: ClassVar[Mapping[str, float]] = {"produce": 6.0, "transact": 6.0, "tick": 3.0}
+    local_retention_hours: ClassVar[Sequence[int]] = (0,)

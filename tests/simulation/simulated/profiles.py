@@ -29,8 +29,9 @@ class Opposed:
     """Few kinds of tasks, of which one takes away what another has made, and how often each is begun.
 
     `stops` are a kind of them, and the call before which it stops for long: it writes, or deletes, a kind of object, or reads it.
-    `late` is a call that often has no answer, and reaches the store later. `losses` says how often a broker deletes what is not
-    archived.
+    `late` is a call that often has no answer, and reaches the store later.
+    `losses` says how often a broker deletes what is not archived. `is_steady`: where a task stops, nothing else happens to the
+    process that owns its log directory.
     """
 
     groups: frozenset[str]
@@ -38,6 +39,7 @@ class Opposed:
     stops: tuple[tuple[str, str], ...] = ()
     late: tuple[str, str] = ("", "")
     losses: float = 0.05
+    is_steady: bool = False
 
 
 OPPOSED = (
@@ -70,8 +72,9 @@ OPPOSED = (
     ),
     Opposed(
         frozenset({"own"}),
-        {"own offload": 1.0, "own retention": 1.5, "own expiry": 0.3, "committed consumer": 1.0, "own committed reader": 0.5},
-        (("committed consumer", "read segment"),),
+        {"own offload": 1.0, "own retention": 1.5, "own expiry": 0.1, "committed consumer": 2.0, "own committed reader": 0.5},
+        (("committed consumer", "read segment"), *[("committed consumer", "read segment indexes")] * 2),
+        is_steady=True,
     ),
 )
 """Every odd seed has one of these, and nothing else."""
@@ -142,6 +145,8 @@ class Profile:
     """A kind of tasks, and a call of theirs that often has no answer."""
     losses: float = 0.05
     """How often a broker deletes what is not archived."""
+    is_steady: bool = False
+    """Whether nothing happens to the process that owns its log directory."""
 
     @property
     def has_brokers(self) -> bool:
@@ -149,7 +154,9 @@ class Profile:
         return not self.groups.isdisjoint({"offload", "copies"})
 
 
-OF_ANY_KIND: Mapping[str, Any] = {"kinds": {}, "stops": ("", ""), "late": ("", ""), "asleep_max": 4}
+OF_ANY_KIND: Mapping[str, Any] = {
+    "kinds": {}, "stops": ("", ""), "late": ("", ""), "asleep_max": 4, "is_steady": False,
+}  # fmt: skip
 """What a profile has whose groups are others than those that were opposed."""
 
 
@@ -210,6 +217,7 @@ def _opposed(drawn: Profile, random: Random) -> Profile:
         stops=stops,
         late=of.late if stops[0] else ("", ""),
         losses=of.losses,
+        is_steady=of.is_steady and bool(stops[0]),
         calls=choice([300, 400, 800]),
         awake_max=choice([1, 1, 2]),
         asleep_max=choice([0, 1, 1, 2]),

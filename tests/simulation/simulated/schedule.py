@@ -182,9 +182,9 @@ class Actor:
             self.step()
 
     def is_about_to(self, what: tuple[str, str]) -> bool:
-        """Whether it is of this kind, and this is its next call."""
+        """Whether it is of this kind, and its next call is of that one."""
         kind, asked = what
-        return bool(asked) and self.asks == asked and self.name.startswith(kind)
+        return bool(asked) and self.asks.startswith(asked) and self.name.startswith(kind)
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability

@@ -21,6 +21,7 @@ PART_BYTES = 512
 LATE_MS_MAX = 6 * HOUR_MS
 
 READ_FAULTS = ("unavailable", "killed before")
+AUX = ".aux"
 FOLDERS = {"/manifest/pages/": "page", "/manifest/": "manifest", "/segments/": "segment", "/writes/": "record", "/pins/": "pin"}
 WRITE_FAULTS = (*READ_FAULTS, "answer lost", "late", "twice", "killed after")
 
@@ -38,8 +39,9 @@ def fate_of(random: Random, kinds: tuple[str, ...], share: float, credentials: f
 
 
 def kind_of(key: str) -> str:
-    """What kind of object is under a key."""
-    return next((kind for folder, kind in FOLDERS.items() if folder in key), "")
+    """What kind of object is under a key; what a segment has beside its log is a kind of segment, too."""
+    kind = next((kind for folder, kind in FOLDERS.items() if folder in key), "")
+    return f"{kind} indexes" if key.endswith(AUX) else kind
 
 
 class Faults:

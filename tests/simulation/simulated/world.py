@@ -20,7 +20,7 @@ from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
 from simulated.groups import last_mover, last_reader, moves_in_group, reads_in_group
 from simulated.judge import Judge, Named, Watched
-from simulated.own_host import OwnHost
+from simulated.own_host import OwnHost, SteadyHost
 from simulated.own_tasks import OwnTasks
 from simulated.profiles import profile_of
 from simulated.readers import archived, batches_of, reads
@@ -75,7 +75,10 @@ class World:
         self.rot = BitRot(self.schedule)
         self.own: OwnHost | None = None
         if "own" in self.profile.groups:
-            self.own = ServingHost(self.schedule, store_of=self.tasks.store) if self.profile.serves else OwnHost(self.schedule)
+            if self.profile.serves:
+                self.own = ServingHost(self.schedule, store_of=self.tasks.store)
+            else:
+                self.own = SteadyHost(self.schedule) if self.profile.is_steady else OwnHost(self.schedule)
             self.judge.watched[self.own.path] = Watched(self.own)
         self.schedule.before_step = self._before_step
         self.actors = self.alone = 0
