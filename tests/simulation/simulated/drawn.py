@@ -6,7 +6,7 @@ from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
 from simulated.brokers import HAPPENINGS, REMAKE
-from simulated.profiles import STOPS
+from simulated.profiles import ENDS, STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import LATE_MS_MAX, WRITE_FAULTS, fate_of
 
@@ -74,6 +74,9 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
             continue
         if schedule.actors[chosen].is_about_to(profile.late) and random.random() < STOPS:
             yield Event(after_ms, GOES_ON, chosen, "late", random.randrange(LATE_MS_MAX))
+            continue
+        if schedule.actors[chosen].is_about_to(profile.ends) and random.random() < ENDS:
+            yield Event(after_ms, GOES_ON, chosen, random.choice(["killed before", "killed after"]))
             continue
         if may_fail and random.random() < profile.pauses * (WRITES_PAUSE if may_fail is WRITE_FAULTS else 1):
             yield Event(after_ms, SLEEPS, chosen, "", random.choice(profile.waits.pauses_ms))

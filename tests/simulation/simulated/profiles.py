@@ -8,7 +8,7 @@ Where one task has to sleep in the right place while others do two things in ord
 one of `OPPOSED`, with processes that stop often and for long.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
@@ -20,6 +20,8 @@ SOURCES = ("offload", "copies", "writes", "own")
 """Without one of them there is nothing in the archive."""
 SPARK = (frozenset({"splits"}), frozenset({"streams"}), frozenset({"splits", "streams"}))
 SPARK_SHARE = 0.2
+OPPOSED_SPARK_SHARE = 0.5
+"""Of the schedules with Spark."""
 SERVING_SHARE = 0.12
 """Of the schedules, those whose process has clients. They take three times as long as others."""
 
@@ -29,7 +31,7 @@ class Opposed:
     """Few kinds of tasks, of which one takes away what another has made, and how often each is begun.
 
     `stops` are a kind of them, and the call before which it stops for long: it writes, or deletes, a kind of object, or reads it.
-    `late` is a call that often has no answer, and reaches the store later.
+    `late` is a call that often has no answer, and reaches the store later; at `ends` the process often ends.
     `losses` says how often a broker deletes what is not archived. `is_steady`: where a task stops, nothing else happens to the
     process that owns its log directory.
     """
@@ -38,6 +40,7 @@ class Opposed:
     kinds: Mapping[str, float]
     stops: tuple[tuple[str, str], ...] = ()
     late: tuple[str, str] = ("", "")
+    ends: tuple[str, str] = ("", "")
     losses: float = 0.05
     is_steady: bool = False
 
@@ -78,10 +81,26 @@ OPPOSED = (
     ),
 )
 """Every odd seed has one of these, and nothing else."""
+OPPOSED_SPARK = (
+    Opposed(
+        frozenset({"offload", "expire", "splits"}),
+        {"offload A": 1.0, "expire": 3.0, "spark driver": 1.0, "spark executor": 1.5},
+        (*[("spark driver", "write pin")] * 2, ("spark executor", "read segment"), ("expire", "write segment")),
+    ),
+    Opposed(
+        frozenset({"offload", "expire", "streams"}),
+        {"offload A": 1.0, "expire": 0.5, "stream": 2.5},
+        (("stream", "read segment"), ("stream", "read manifest"), ("expire", "write segment")),
+        ends=("stream", "write"),
+    ),
+)
+"""Some of the seeds with Spark have one of these, and nothing else."""
 AIMED = 0.8
 """The share of these seeds in which a task stops there, and others seldom; in the rest all of them do."""
 STOPS = 0.4
 """How often a process stops before a call of which its profile says so."""
+ENDS = 0.15
+"""How often a process ends at a call of which its profile says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +162,8 @@ class Profile:
     """A kind of tasks, and the call before which they stop for long."""
     late: tuple[str, str] = ("", "")
     """A kind of tasks, and a call of theirs that often has no answer."""
+    ends: tuple[str, str] = ("", "")
+    """A kind of tasks, and a call of theirs at which their process often ends."""
     losses: float = 0.05
     """How often a broker deletes what is not archived."""
     is_steady: bool = False
@@ -155,7 +176,7 @@ class Profile:
 
 
 OF_ANY_KIND: Mapping[str, Any] = {
-    "kinds": {}, "stops": ("", ""), "late": ("", ""), "asleep_max": 4, "is_steady": False,
+    "kinds": {}, "stops": ("", ""), "late": ("", ""), "ends": ("", ""), "asleep_max": 4, "is_steady": False,
 }  # fmt: skip
 """What a profile has whose groups are others than those that were opposed."""
 
@@ -181,14 +202,17 @@ def profile_of(seed: int) -> Profile:
         outages=choice([0.0, 0.0, 0.005]),
         credentials=choice([0.0, 0.0, 0.001]),
     )
-    found = _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"))
+    found = _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"), seed)
     return _serving(found, Random(f"served {seed}"), is_alone=bool(seed % 2))
 
 
-def _with_spark(drawn: Profile, random: Random) -> Profile:
+def _with_spark(drawn: Profile, random: Random, seed: int) -> Profile:
     """In some schedules Spark reads what the others do, drawn apart: the others are what they would be without it."""
     if random.random() >= SPARK_SHARE:
         return drawn
+    opposed = Random(f"opposed spark {seed}")
+    if opposed.random() < OPPOSED_SPARK_SHARE:
+        return _opposed(drawn, opposed, OPPOSED_SPARK)
     groups = drawn.groups | random.choice(SPARK)
     if random.random() < 0.5:
         others = random.choice(["rotate", "copies", "remake", "remake", "local retention"])
@@ -205,9 +229,9 @@ def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
     return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps, **OF_ANY_KIND)
 
 
-def _opposed(drawn: Profile, random: Random) -> Profile:
+def _opposed(drawn: Profile, random: Random, among: Sequence[Opposed] = OPPOSED) -> Profile:
     """Few tasks, which stop for long where the others go on: what one of them knows is out of date when it comes back."""
-    choice, of = random.choice, random.choice(OPPOSED)
+    choice, of = random.choice, random.choice(among)
     stops = choice(of.stops) if of.stops and random.random() < AIMED else ("", "")
     return replace(
         drawn,
@@ -216,6 +240,7 @@ def _opposed(drawn: Profile, random: Random) -> Profile:
         least=1.0,
         stops=stops,
         late=of.late if stops[0] else ("", ""),
+        ends=of.ends,
         losses=of.losses,
         is_steady=of.is_steady and bool(stops[0]),
         calls=choice([300, 400, 800]),
