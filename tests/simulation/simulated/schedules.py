@@ -37,8 +37,8 @@ class Outcome:
     def lines(self) -> list[str]:
         """For people."""
         said = [
-            f"{self.schedules} schedules: {self.asked} calls, others between {self.steps} of them, {self.actors} tasks, {self.records} records, "
-            f"{self.versions} manifests",
+            f"{self.schedules} schedules: {self.asked} calls, others between {self.steps} of them, {self.actors} tasks, "
+            f"{self.records} records, {self.versions} manifests",
             "faults: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.faults.items())) or "none"),
             "errors told: " + (", ".join(f"{count} {kind}" for kind, count in sorted(self.errors.items())) or "none"),
         ]

@@ -328,7 +328,7 @@ def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
     """Whether another one is sure to archive what it has.
 
     One whose folder has something from below its log start offset may no longer know how transactions have ended that began
-    there, and archives nothing after them until it has deleted that, which these brokers do not do.
+    there, and archives nothing after them until it has deleted that.
     """
     logs = [other.log for other in brokers if other is not broker]
     return any(next(iter(log.local.segments)).base_offset >= log.log_start_offset for log in logs)
