@@ -1,7 +1,5 @@
 """Small segments share a task: few tasks for many of them, and every split in just one, in its order."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,12 +77,18 @@ def test_every_split_is_in_one_pack_in_its_order_and_packs_keep_to_what_was_aske
             assert RECORDS * len(pack) <= (records_max or RECORDS * len(pack))
 
 
+@pytest.fixture(scope="module")
+def of_300_segments(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of an archive."""
+    store = FolderStore(str(tmp_path_factory.mktemp("packed") / "archive"))
+    made(store, [[[s * 100 + r for r in range(4)]] for s in range(300)])
+    return store.url
+
+
 @pytest.mark.parametrize("kind", ["batch", "stream"])
 @pytest.mark.slow
-def test_a_task_reads_all_rows_of_its_pack_in_order(tmp_path: Path, kind: str) -> None:
-    store = FolderStore(str(tmp_path / "archive"))
-    made(store, [[[s * 100 + r for r in range(4)]] for s in range(300)])
-    given = {"archive": store.url, "subscribe": "made"}
+def test_a_task_reads_all_rows_of_its_pack_in_order(of_300_segments: str, kind: str) -> None:
+    given = {"archive": of_300_segments, "subscribe": "made"}
     if kind == "batch":
         reader: BatchReader | StreamReader = BatchReader(parse({**given, "pinHours": "0"}), ("offset",))
         parts = reader.partitions()  # type: ignore[call-arg]
