@@ -148,7 +148,7 @@ def strict_bucket(strict_client: Any) -> str:
     return _new_bucket(strict_client)
 
 
-_ORDER = ("spark", "airflow", "end_to_end", "kafka", "docs", "faults")
+_ORDER = ("spark", "airflow", "simulation", "end_to_end", "kafka", "docs", "faults")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
