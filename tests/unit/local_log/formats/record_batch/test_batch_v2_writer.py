@@ -190,7 +190,8 @@ def test_a_marker_says_how_its_transaction_ended_and_by_whom() -> None:
     assert records.column("value").to_pylist() == [b"\0\0\0\0\0\5"]
 
 
-few = st.lists(st.tuples(binary | st.binary(min_size=8_000, max_size=20_000), binary), max_size=80)
+large = st.builds(lambda part, size: (part * size)[:size], st.binary(min_size=1, max_size=9), st.integers(8_000, 20_000))
+few = st.lists(st.tuples(binary | large, binary), max_size=80)
 owners = [
     NewBatch(3),
     NewBatch(0, partition_leader_epoch=5, producer_id=7, producer_epoch=2, base_sequence=0, is_transactional=True),
