@@ -193,7 +193,7 @@ def profile_of(seed: int) -> Profile:
         frozenset(groups),
         waits=choice([LONG, SHORT, SHORT]),
         clocks=choice([1, 1, 12]),
-        calls=choice([300, 400, 800]),
+        calls=choice([200, 300, 600]),
         awake_max=choice([1, 2, 3, 6]),
         cluster=choice([0.1, 0.2, 0.4]),
         jumps=choice([0.002, 0.01, 0.03, 0.1]),
@@ -225,7 +225,7 @@ def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
     if random.random() >= SERVING_SHARE:
         return drawn
     groups = frozenset({"own"}) if is_alone else drawn.groups | {"own"}
-    calls, awake_max, jumps = random.choice([300, 500]), random.choice([2, 3, 6]), random.choice([0.0, 0.002, 0.02])
+    calls, awake_max, jumps = random.choice([200, 400]), random.choice([2, 3, 6]), random.choice([0.0, 0.002, 0.02])
     return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps, **OF_ANY_KIND)
 
 
@@ -243,7 +243,7 @@ def _opposed(drawn: Profile, random: Random, among: Sequence[Opposed] = OPPOSED)
         ends=of.ends,
         losses=of.losses,
         is_steady=of.is_steady and bool(stops[0]),
-        calls=choice([300, 400, 800]),
+        calls=choice([200, 300, 600]),
         awake_max=choice([1, 1, 2]),
         asleep_max=choice([0, 1, 1, 2]),
         cluster=choice([0.2, 0.5]),
