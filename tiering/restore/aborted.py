@@ -16,6 +16,7 @@ from local_log.formats.filenames import TXN_INDEX, offset_file
 from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
 from local_log.formats.transactions import control_types
 from local_log.log_reader import LogReader
+from local_log.producer_state import OpenTransaction
 from local_log.segment_reader import Segment
 from tiering.restore.segment import write_file
 
@@ -27,6 +28,31 @@ def aborted_after(aborted: Iterable[AbortedTxn], end_offset: int) -> Mapping[int
         if txn.last_offset >= end_offset:
             found[txn.producer_id] = min(txn.first_offset, found.get(txn.producer_id, txn.first_offset))
     return found
+
+
+def aborted_of(ongoing: Iterable[OpenTransaction], aborted: Iterable[AbortedTxn], log: LogReader) -> Mapping[int, int]:
+    """The first offsets of the `ongoing` transactions that were aborted, by producer id.
+
+    Their markers come after the log's end, or lie in a gap: what a producer began before a gap is open for the log, whatever
+    became of it there. If the producer has records of another transaction after that marker, it is this one that is open.
+    """
+    known, end = [*aborted], log.log_end_offset
+    found = {**aborted_after(known, end)}
+    for txn in ongoing:
+        ended = [t for t in known if t.producer_id == txn.producer_id and txn.first_offset <= t.last_offset < end]
+        if ended and not _goes_on(log, txn.producer_id, max(t.last_offset for t in ended)):
+            found[txn.producer_id] = min(t.first_offset for t in ended)
+    return found
+
+
+def _goes_on(log: LogReader, producer_id: int, offset: int) -> bool:
+    """Whether the producer has records of a transaction after the offset."""
+    for segment in log.segments:
+        for chunk in segment.chunks(offset + 1) if segment.next_base_offset is None or segment.next_base_offset > offset else ():
+            b = chunk.batches
+            if ((b.header["producer_id"] == producer_id) & b.is_transactional & ~b.is_control & (b.base_offset > offset)).any():
+                return True
+    return False
 
 
 def complete_txn_indexes(disk: WritableDisk, log: LogReader, aborted: Iterable[AbortedTxn], ongoing: Container[int]) -> None:

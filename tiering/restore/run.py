@@ -20,7 +20,7 @@ from local_log.log_reader import open_log
 from remote.parallel import in_order
 from remote.segment.stitch import Link
 from remote.segment_bytes import SegmentBytes
-from tiering.restore.aborted import aborted_after, complete_txn_indexes
+from tiering.restore.aborted import aborted_of, complete_txn_indexes
 from tiering.restore.open_transactions import active_segment
 from tiering.restore.plan import RestorePlan, RestoreStep, restored_epochs
 from tiering.restore.segment import PlacedSegment, place_segment, write_file
@@ -125,7 +125,7 @@ def _complete_folder(plan: RestorePlan, disk: WritableDisk, folder: str, placed_
     files = active_segment(
         end,
         () if plan.is_cut else ongoing,
-        aborted_after(placed_segments.aborted, log.log_end_offset),
+        aborted_of(ongoing, placed_segments.aborted, log),
         placed_segments.latest_ms,
         epoch,
     )

@@ -11,9 +11,13 @@ from owned_logs import OwnedLog
 from restored_logs import plans, run_soundly
 from scrubbed import findings
 
+from local_log.formats.control import ControlType
+from local_log.formats.transactions import control_types
 from local_log.log_reader import LogReader
 from local_log.os_disk import OsWritableDisk
 from remote.manifest.entries import Entries
+from remote.manifest.model import Gap
+from remote.manifest.segment_entry import PRODUCER_SNAPSHOT, AuxRange, SegmentEntry
 from remote.segment_bytes import StoredBytes
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.restore.plan import plan_restore
@@ -21,6 +25,8 @@ from tiering.restore.run import restore
 from tiering.restore.target import open_target
 
 BEGAN, MARKED = 16, 42
+NEXT_BEGUN = 69
+"""After it lie the last record of the next transaction, and its marker."""
 
 
 def archived(folder: Path, start: int, transactions: Iterable[bool], *, before: int = 8, is_flushed: bool = False) -> MemoryStore:
@@ -47,6 +53,10 @@ def archived(folder: Path, start: int, transactions: Iterable[bool], *, before: 
     return log.store  # type: ignore[return-value]  # the one that it was given
 
 
+def _without_snapshot(entry: SegmentEntry) -> dict[str, AuxRange]:
+    return {part: place for part, place in entry.aux_ranges.items() if part != PRODUCER_SNAPSHOT}
+
+
 def read(log: LogReader) -> set[int]:
     records = TieredLog(log, None).read(log.log_start_offset, isolation=Isolation.read_committed)
     return {offset for batch in records for offset in batch.column("offset").to_pylist()}
@@ -71,6 +81,25 @@ def test_nor_do_archives_that_are_made_of_it(tmp_path: Path) -> None:
     again = MemoryStore()
     offload_all(tmp_path / "to", again)
     assert findings(again, deep=True) == []
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["and no other follows", "and a committed one follows"])
+def test_nor_does_one_whose_archive_has_a_gap_where_the_marker_was(tmp_path: Path, goes_on: bool) -> None:
+    """The log's producers are known from before the gap on: no later segment has a snapshot of them."""
+    store = archived(tmp_path / "log", 17, (True,) if goes_on else ())
+    [plan] = plans(store)
+    entries = [replace(e, aux_ranges=_without_snapshot(e)) for e in plan.manifest.entries]
+    [lost] = [entry for entry in entries if entry.base_offset <= MARKED < entry.end_offset]
+    kept = tuple(entry for entry in entries if entry is not lost and (not goes_on or entry.end_offset <= NEXT_BEGUN))
+    gap = Gap(lost.base_offset, lost.end_offset, "lost", 0)
+    shorter = plan_restore(Entries(replace(plan.manifest, entries=kept, gaps=(gap,)), plan.entries.pages), None, {})
+    with open_target(OsWritableDisk(), str(tmp_path / "to")) as target:
+        assert not [done.error for done in restore([shorter], StoredBytes(store), target, 1) if done.error]
+    log = local_logs(tmp_path / "to")["orders-0"]
+    [marker] = [kind for chunk in log.segments[-1].chunks(0) for kind in control_types(chunk).values()]
+    assert marker == (ControlType.COMMIT if goes_on else ControlType.ABORT)
+    assert log.last_stable_offset == log.log_end_offset > MARKED
+    assert read(log).isdisjoint({BEGAN, BEGAN + 1})
 
 
 @pytest.mark.parametrize("start", [17, 30, 42])
