@@ -36,7 +36,7 @@ from simulated.schedule import Schedule
 LOGS = "/logs"
 PATH = PartitionPath("orders", "T" * 22, 0)
 PARTITION = TopicPartition(PATH.topic, PATH.partition)
-SEGMENT_BYTES = (300, 420, 560)
+SEGMENT_BYTES = (420, 560, 700)
 """Of each broker another, so that replicas roll at other offsets."""
 FETCH_BYTES = 400
 REMAKE = "remake the topic"

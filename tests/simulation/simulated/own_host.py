@@ -109,7 +109,7 @@ class OwnHost:
         choice = self.schedule.random.choice
         self.syncs = choice(["never", "each append", "flush.messages"])
         self.settings = {
-            "internal.segment.bytes": choice(["500", "500", "2000"]), "segment.index.bytes": "1200", "index.interval.bytes": "1",
+            "internal.segment.bytes": choice(["700", "700", "2000"]), "segment.index.bytes": "1200", "index.interval.bytes": "1",
             "remote.storage.enable": "true", "retention.ms": "-1", "file.delete.delay.ms": "60000",
             "local.retention.ms": str(choice(self.local_retention_hours) * HOUR_MS),
             "flush.ms": str(choice([60_000, 8 * HOUR_MS])),
