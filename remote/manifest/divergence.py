@@ -13,10 +13,9 @@ from typing import Final
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from local_log.ranges import joined
 from remote.keys import topic_id_from
 from remote.manifest.model import Manifest
-from remote.manifest.transitions import check_history, contradict, with_epochs_in_gaps
+from remote.manifest.transitions import check_history, contradict, with_starts_in_gaps
 
 OTHER_RECORDS_REMEDY: Final = (
     "where the directory was truncated or restored from an older copy, its records are not archived: read them from the log, "
@@ -32,16 +31,14 @@ def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset:
     diverge at the start offset of an epoch. If they have no epoch in common, they diverge where the log starts: nothing is known
     of the log below that offset.
     """
-    known = with_epochs_in_gaps(manifest, lineage)
+    known = with_starts_in_gaps(manifest, lineage)
     if not is_another_history(manifest, lineage, end_offset) or not lineage or not known:
         return None
     has_id = manifest.topic_id != ZERO_TOPIC_ID
     starts = {e.start_offset for e in (*known, *lineage) if e.start_offset <= manifest.end_offset}
     for fork in sorted({0, manifest.end_offset, *starts}, reverse=True):
         if not contradict(epochs_before(known, fork), fork, lineage, end_offset, has_id=has_id):
-            return next(
-                (start for start, end in joined(sorted((g.start, g.end) for g in manifest.gaps)) if start < fork <= end), fork
-            )
+            return fork
     return None
 
 

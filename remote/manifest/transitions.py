@@ -220,7 +220,7 @@ def merged_lineage(
     if not lineage or not known:
         _refuse_strange(manifest, lineage, end_offset, batches)
         return known or lineage
-    known = with_epochs_in_gaps(manifest, lineage)
+    known = with_starts_in_gaps(manifest, lineage)
     if contradict(known, manifest.end_offset, lineage, end_offset, has_id=manifest.topic_id != ZERO_TOPIC_ID):
         raise Conflict(
             f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
@@ -229,34 +229,23 @@ def merged_lineage(
     return known + tuple(e for e in lineage if e.epoch > known[-1].epoch)
 
 
-def with_epochs_in_gaps(manifest: Manifest, lineage: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
-    """The archive's lineage, with what a log knows of the offsets of which nothing is archived: starts, and whole epochs.
+def with_starts_in_gaps(manifest: Manifest, lineage: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
+    """The archive's lineage, with the starts of a log's epochs where these lie in a gap that ends where the archive's start.
 
-    A log that was archived from its start on, in the middle of an epoch, names that offset as the epoch's start, and no epoch
-    from before it; what lies before it is a gap. An epoch has one leader, who only appends, so a log that has it from an earlier
-    offset on is of the same history, and so is one with an epoch of which the archive has no offset. Of a topic without an id,
-    which may be another of the same name, that proves nothing.
+    A log that was archived from its start on, in the middle of an epoch, names that offset as the epoch's start, and what lies
+    before it is a gap. An epoch has one leader, who only appends, so a log that has it from an earlier offset on is of the same
+    history. Of a topic without an id, which may be another of the same name, that proves nothing.
     """
-    known = manifest.leader_epochs
-    gaps = sorted((gap.start, gap.end) for gap in manifest.gaps)
-    if manifest.topic_id == ZERO_TOPIC_ID or not gaps or not known:
+    known, gaps = manifest.leader_epochs, {gap.end: gap.start for gap in manifest.gaps}
+    if manifest.topic_id == ZERO_TOPIC_ID or not gaps:
         return known
     theirs = {e.epoch: e.start_offset for e in lineage}
 
-    def is_missing(start: int, end: int) -> bool:
-        return start < end and not uncovered(gaps, start, end)
-
     def start(of: EpochEntry) -> int:
         told = theirs.get(of.epoch, of.start_offset)
-        return told if is_missing(told, of.start_offset) else of.start_offset
+        return told if gaps.get(of.start_offset, of.start_offset) <= told < of.start_offset else of.start_offset
 
-    def end(of: EpochEntry) -> int:
-        return next((k.start_offset for k in early if k.epoch > of.epoch), manifest.end_offset)
-
-    early = [replace(of, start_offset=start(of)) for of in known]
-    epochs = {k.epoch for k in known}
-    between = (e for e in lineage if e.epoch > known[0].epoch and e.epoch not in epochs and is_missing(e.start_offset, end(e)))
-    after = tuple(sorted((*early, *between)))
+    after = tuple(replace(of, start_offset=start(of)) for of in known)
     return after if all(a.start_offset <= b.start_offset for a, b in pairwise(after)) else known
 
 

@@ -8,7 +8,6 @@ from made_manifests import entry, epochs, manifest
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
-from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest
 from remote.manifest.transitions import segment_copied
 
@@ -80,31 +79,6 @@ def test_an_epoch_that_began_in_a_gap_starts_where_a_replica_says_that_has_it_al
             segment_copied(behind_a_gap, entry(100, 150), lineage, "", 7)
     with pytest.raises(Conflict, match="another history"):
         segment_copied(replace(behind_a_gap, topic_id=ZERO_TOPIC_ID), entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
-
-
-def test_epochs_that_lie_in_a_gap_are_those_of_a_replica_that_has_them() -> None:
-    """A replica whose log started at 170, in epoch 4, was archived behind a gap; another one, which has it all, fills the gap."""
-    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
-    behind_a_gap = segment_copied(first, entry(170, 200), epochs((4, 170)), "", 7)
-    lineage = epochs((0, 0), (2, 100), (3, 120), (4, 150))
-    halfway = segment_copied(behind_a_gap, entry(100, 130), lineage[:3], "", 7)
-    assert halfway.leader_epochs == epochs((0, 0), (2, 100), (3, 120), (4, 170))
-    after = segment_copied(halfway, entry(130, 170), lineage, "", 7)
-    assert (after.gaps, after.leader_epochs) == ((), lineage)
-    for other in (epochs((0, 0), (2, 99)), epochs((0, 0), (2, 100)), epochs((0, 0), (2, 100), (5, 150))):
-        with pytest.raises(Conflict, match="another history"):
-            segment_copied(behind_a_gap, entry(100, 180), other, "", 7)
-    with pytest.raises(Conflict, match="another history"):
-        segment_copied(replace(behind_a_gap, topic_id=ZERO_TOPIC_ID), entry(100, 130), lineage[:3], "", 7)
-
-
-def test_an_epoch_may_begin_in_a_gap_that_has_several_reasons() -> None:
-    """Of the replica that was archived from 130 on, in epoch 1, a segment was refused: its gap is one with that before."""
-    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
-    behind = segment_copied(first, entry(130, 150), epochs((1, 130)), "never archived", 7)
-    known = replace(behind, entries=(first.entries[0], entry(150, 200)), gaps=(*behind.gaps, Gap(130, 150, "refused", 7)))
-    after = segment_copied(known, entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
-    assert (after.gaps, after.leader_epochs) == ((), epochs((0, 0), (1, 120)))
 
 
 @pytest.mark.parametrize(
