@@ -36,21 +36,23 @@ def aborted_of(ongoing: Iterable[OpenTransaction], aborted: Iterable[AbortedTxn]
     Their markers come after the log's end, or lie in a gap: what a producer began before a gap is open for the log, whatever
     became of it there. If the producer has records of another transaction after that marker, it is this one that is open.
     """
-    known, end = [*aborted], log.log_end_offset
-    found = {**aborted_after(known, end)}
-    for txn in ongoing:
-        ended = [t for t in known if t.producer_id == txn.producer_id and txn.first_offset <= t.last_offset < end]
-        if ended and not _goes_on(log, txn.producer_id, max(t.last_offset for t in ended)):
-            found[txn.producer_id] = min(t.first_offset for t in ended)
-    return found
+    end, begun, latest = log.log_end_offset, {txn.producer_id: txn.first_offset for txn in ongoing}, dict[int, AbortedTxn]()
+    known = sorted(aborted, key=lambda txn: (txn.last_offset, -txn.first_offset))
+    for txn in known:
+        if begun.get(txn.producer_id, end) <= txn.last_offset < end:
+            latest[txn.producer_id] = txn
+    in_gaps = {of: txn.first_offset for of, txn in latest.items() if not _goes_on(log, of, txn.last_offset)}
+    return {**in_gaps, **aborted_after(known, end)}
 
 
 def _goes_on(log: LogReader, producer_id: int, offset: int) -> bool:
     """Whether the producer has records of a transaction after the offset."""
-    for segment in log.segments:
-        for chunk in segment.chunks(offset + 1) if segment.next_base_offset is None or segment.next_base_offset > offset else ():
+    later = (segment for segment in log.segments if segment.next_base_offset is None or segment.next_base_offset > offset)
+    for segment in later:
+        for chunk in segment.chunks(offset + 1):
             b = chunk.batches
-            if ((b.header["producer_id"] == producer_id) & b.is_transactional & ~b.is_control & (b.base_offset > offset)).any():
+            is_data = b.is_transactional & ~b.is_control & (b.base_offset > offset) & (b.count > 0)
+            if (is_data & (b.header["producer_id"] == producer_id)).any():
                 return True
     return False
 

@@ -56,7 +56,7 @@ def _entries(base_offset: int, ongoing: Sequence[OpenTransaction], aborted: Abor
         offset = base_offset + number
         last_stable = ongoing[number + 1].first_offset if number + 1 < len(ongoing) else offset + 1
         if txn.producer_id in aborted:
-            yield AbortedTxn(min(txn.first_offset, aborted[txn.producer_id]), offset, txn.producer_id, last_stable)
+            yield AbortedTxn(aborted[txn.producer_id], offset, txn.producer_id, last_stable)
 
 
 def is_active_segment(log: bytes, base_offset: int, timestamp_ms: int) -> bool:

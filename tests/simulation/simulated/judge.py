@@ -327,15 +327,18 @@ class Judge:
                 if end in log.aborted and (end not in known or known[end].first_offset > base):
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
-    def check_markers(self, manifest: Manifest, markers: dict[int, bytes], who: str) -> None:
-        """These, after the archive's end, end transactions as the markers do that were not archived: later ones, or in a gap."""
-        log = self.watched[manifest.path].log
+    def check_markers(self, path: PartitionPath, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
+        """These, after the archive's end, end transactions of these batches as the markers do that were not archived."""
+        log = self.watched[path].log
+        last: dict[int, int] = {}
+        for base, body in sorted(batches.items()):
+            batch = batch_at(body, 0)
+            if batch.is_transactional and not batch.is_control:
+                last[batch.producer_id] = base
         for body in markers.values():
             batch = batch_at(body, 0)
-            ends = [o for o, of in sorted(log.ended.items()) if of == batch.producer_id]
-            later = [o for o in ends if o >= manifest.end_offset]
-            lost = [o for o in ends if any(gap.start <= o < gap.end for gap in manifest.gaps)]
-            own = later[0] if later else lost[-1] if lost else None
+            began = last.get(batch.producer_id, -1)
+            own = min((o for o, of in log.ended.items() if of == batch.producer_id and o > began), default=None)
             is_abort = read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT
             if own is None or is_abort != (own in log.aborted):
                 raise self.violated(

@@ -319,7 +319,7 @@ class World:
             raise self.schedule.violated(f"a restore of {manifest.path} fails: {e!r}") from e
         self.judge.read(manifest.path, found.batches, "a restore")
         self.judge.check_whole(manifest, found.batches, manifest.log_start_offset, manifest.end_offset, "a restore")
-        self.judge.check_markers(manifest, found.markers, "a restore")
+        self.judge.check_markers(manifest.path, found.batches, found.markers, "a restore")
         if found.end != manifest.end_offset + len(found.markers):
             raise self.schedule.violated(f"a restored log ends at {found.end}, the archive at {manifest.end_offset}")
 
@@ -328,7 +328,7 @@ def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
     """Whether another one is sure to archive what it has.
 
     One whose folder has something from below its log start offset may no longer know how transactions have ended that began
-    there, and archives nothing after them until it has deleted that.
+    there, and archives nothing after them until it has deleted that, which these brokers do not do.
     """
     logs = [other.log for other in brokers if other is not broker]
     return any(next(iter(log.local.segments)).base_offset >= log.log_start_offset for log in logs)

@@ -29,7 +29,9 @@ NEXT_BEGUN = 69
 """After it lie the last record of the next transaction, and its marker."""
 
 
-def archived(folder: Path, start: int, transactions: Iterable[bool], *, before: int = 8, is_flushed: bool = False) -> MemoryStore:
+def archived(
+    folder: Path, start: int, transactions: Iterable[bool], *, before: int = 8, is_flushed: bool = False, commit: bool = False
+) -> MemoryStore:
     """The archive of a log that was recovered, without snapshots, from a log start offset after a transaction's first records.
 
     Their segments were archived then, as they lay in the folder still. Each transaction that follows is aborted or committed.
@@ -39,7 +41,7 @@ def archived(folder: Path, start: int, transactions: Iterable[bool], *, before: 
     log.offload()
     log.transaction(7, 2, commit=None)
     log.fill(12)
-    log.end_transaction(7, commit=False)
+    log.end_transaction(7, commit=commit)
     log.fill(12)
     for number, commit in enumerate(transactions):
         log.transaction(7, 3, sequence=2 + 3 * number, commit=commit)
@@ -83,23 +85,30 @@ def test_nor_do_archives_that_are_made_of_it(tmp_path: Path) -> None:
     assert findings(again, deep=True) == []
 
 
-@pytest.mark.parametrize("goes_on", [False, True], ids=["and no other follows", "and a committed one follows"])
-def test_nor_does_one_whose_archive_has_a_gap_where_the_marker_was(tmp_path: Path, goes_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("commit", "then", "ends"),
+    [(False, (), ControlType.ABORT), (False, (True,), ControlType.COMMIT), (True, (False,), ControlType.ABORT)],
+    ids=["aborted", "aborted, and the next one committed", "committed, and the next one aborted"],
+)
+def test_a_transaction_ends_as_it_did_whose_marker_was_in_a_gap(
+    tmp_path: Path, commit: bool, then: tuple[bool, ...], ends: ControlType
+) -> None:
     """The log's producers are known from before the gap on: no later segment has a snapshot of them."""
-    store = archived(tmp_path / "log", 17, (True,) if goes_on else ())
+    store = archived(tmp_path / "log", 17, then, commit=commit)
     [plan] = plans(store)
     entries = [replace(e, aux_ranges=_without_snapshot(e)) for e in plan.manifest.entries]
     [lost] = [entry for entry in entries if entry.base_offset <= MARKED < entry.end_offset]
-    kept = tuple(entry for entry in entries if entry is not lost and (not goes_on or entry.end_offset <= NEXT_BEGUN))
+    kept = tuple(entry for entry in entries if entry is not lost and (not then or entry.end_offset <= NEXT_BEGUN))
     gap = Gap(lost.base_offset, lost.end_offset, "lost", 0)
     shorter = plan_restore(Entries(replace(plan.manifest, entries=kept, gaps=(gap,)), plan.entries.pages), None, {})
     with open_target(OsWritableDisk(), str(tmp_path / "to")) as target:
         assert not [done.error for done in restore([shorter], StoredBytes(store), target, 1) if done.error]
     log = local_logs(tmp_path / "to")["orders-0"]
-    [marker] = [kind for chunk in log.segments[-1].chunks(0) for kind in control_types(chunk).values()]
-    assert marker == (ControlType.COMMIT if goes_on else ControlType.ABORT)
+    assert [kind for chunk in log.segments[-1].chunks(0) for kind in control_types(chunk).values()] == [ends]
     assert log.last_stable_offset == log.log_end_offset > MARKED
-    assert read(log).isdisjoint({BEGAN, BEGAN + 1})
+    found = read(log)
+    assert {BEGAN, BEGAN + 1} & found == ({BEGAN, BEGAN + 1} if commit else set())
+    assert {NEXT_BEGUN - 2, NEXT_BEGUN - 1} & found == ({NEXT_BEGUN - 2, NEXT_BEGUN - 1} if then == (True,) else set())
 
 
 @pytest.mark.parametrize("start", [17, 30, 42])
