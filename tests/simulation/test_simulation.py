@@ -87,8 +87,8 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
     ("mutant", "seed"),
     [
         ("write-to-a-new-topic-that-a-sweep-has-claimed", 71),
-        ("delete-below-an-older-version", 34),
-        ("rotate-keys-onto-a-later-version", 1809),
+        ("delete-below-an-older-version", 481),
+        ("rotate-keys-onto-a-later-version", 2051),
     ],
 )
 def test_a_fault_that_was_mended_is_found_again_without_its_mend(mutant: str, seed: int) -> None:

@@ -128,7 +128,7 @@ def last_viewer(client: Client) -> None:
         raise client.host.schedule.violated(f"the last member of {VIEWERS} is given {sorted(member.positions)}")
     for partition in PLACES:
         while member.read(partition, committed=True):
-            pass
+            member.heartbeat()  # its session would end meanwhile
         if member.positions[partition] != client.host.end_of(partition) and client.host.end_of(partition):
             raise client.host.schedule.violated(
                 f"the last member of {VIEWERS} comes to {member.positions[partition]} of {partition}"

@@ -27,7 +27,7 @@ from spark_jobs.source import partitions, pinning, ranges
 from tiering.endpoint.transactions import opening
 from tiering.retention import expire
 
-SMALL: Final = {"inline_max": 4, "page_entries": 3, "fan_out": 2, "deleting_max": 5}
+SMALL: Final = {"inline_max": 2, "page_entries": 2, "fan_out": 2, "deleting_max": 5}
 COLLECTED_AFTER: Final = 4
 """Schedules."""
 BLOCK_BYTES: Final = 64

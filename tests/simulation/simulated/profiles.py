@@ -48,7 +48,7 @@ class Opposed:
 OPPOSED = (
     Opposed(
         frozenset({"offload", "rotate", "sweep"}),
-        {"offload A": 1.0, "rotate": 0.4, "sweep": 1.2},
+        {"offload A": 1.5, "rotate": 0.8, "sweep": 1.2},
         (("rotate", "write manifest"), ("rotate", "write page"), ("rotate", "write manifest"), ("rotate", "write manifest")),
     ),
     Opposed(

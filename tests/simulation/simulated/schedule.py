@@ -18,6 +18,8 @@ MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000
 
+ASKED_MAX = 100_000
+"""Calls of a schedule; most make 2,000."""
 CREDENTIALS = "credentials"
 """What becomes of a call whose credentials have expired, as of all calls of its process for some time."""
 STARTS, GOES_ON, SLEEPS, HAPPENS = "starts", "goes on", "sleeps", "happens"
@@ -161,6 +163,8 @@ class Actor:
         if self.is_dead:
             raise Died
         self.schedule.asked += 1
+        if self.schedule.asked > ASKED_MAX:
+            raise self.schedule.violated(f"{self.name} does not come to an end")
         if self.is_atomic:
             return ""
         self.may_fail, self.asks = may_fail, asks
