@@ -7,7 +7,6 @@ take 5; a broker's start 6 and 2.
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ Run = Callable[[Sequence[str]], None]
 """Runs a program to its end, by a Java with these options more."""
 
 ARCHIVES_MAX = 8
-"""In a folder. One of Spark has 190 MB, and so has each installation whose jars are other files."""
+"""In a folder. One of Spark has 190 MB, and each checkout its own, as Java notes where the jars lie."""
 
 _C1 = "-XX:TieredStopAtLevel=1"
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")  # an archive that does not fit is passed over without a word
@@ -56,35 +55,12 @@ def spark_environment(folder: Path) -> dict[str, str]:
     """Variables for every Java of Spark's: launchers, drivers, executors. `folder` takes what a first run writes."""
     import pyspark
 
-    installed = Path(pyspark.__file__).parent
-    jars = sorted(installed.glob("jars/*.jar"))
-
     def run(more: Sequence[str]) -> None:
         words = [sys.executable, "-c", _SPARK, " ".join(more), str(folder)]
-        environment = {**os.environ, "SPARK_HOME": str(_lasting_home(installed, cache() / "spark" / _key(jars)))}
-        subprocess.run(words, check=True, capture_output=True, env=environment)  # until Java, too, has closed its end
+        subprocess.run(words, check=True, capture_output=True)  # until Java, too, has closed its end
 
+    jars = sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
     return {"JAVA_TOOL_OPTIONS": " ".join(options(jars, cache() / "spark", run))}
-
-
-def _lasting_home(installed: Path, home: Path) -> Path:
-    """The same Spark where it stays when its checkout goes.
-
-    Java notes where the jars lie of which it makes an archive, and asks later whether those of the program are the same files;
-    and an installer links one file into all checkouts.
-    """
-    shutil.rmtree(home, ignore_errors=True)
-    (home / "jars").mkdir(parents=True)
-    for path in installed.iterdir():
-        if path.name != "jars":
-            (home / path.name).symlink_to(path)
-    for jar in installed.glob("jars/*.jar"):
-        lasting = home / "jars" / jar.name
-        try:
-            lasting.hardlink_to(jar)
-        except OSError:  # on another file system, where an installer has copied it for this checkout alone
-            lasting.symlink_to(jar)
-    return home
 
 
 def compiled(source: Path, jars: Sequence[Path], folder: Path) -> Path:
@@ -117,16 +93,14 @@ def _make(archive: Path, run: Run) -> None:
             others = sorted(archive.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
             for oldest in others[: 1 - ARCHIVES_MAX]:
                 oldest.unlink()
-                shutil.rmtree(oldest.with_name(oldest.stem.removeprefix("classes-")), ignore_errors=True)
             arriving = archive.with_suffix(f".{os.getpid()}")
             run([_C1, f"-XX:ArchiveClassesAtExit={arriving}", *_QUIET])
             arriving.rename(archive)
 
 
 def _key(jars: Iterable[Path]) -> str:
-    """What an archive depends on: the Java, and the jars, whose size and time Java notes, and which have to be the same files."""
+    """What an archive depends on: the Java, and the jars, of which Java notes size and time."""
     home = Path(java_home())
-    stats = [(jar.name, jar.stat()) for jar in jars]
-    noted = (f"{name} {s.st_size} {s.st_mtime_ns} {s.st_dev} {s.st_ino}" for name, s in stats)
-    told = [str(home), (home / "release").read_text(), *noted]
+    stats = [(str(jar), jar.stat()) for jar in jars]
+    told = [str(home), (home / "release").read_text(), *(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in stats)]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
