@@ -32,6 +32,7 @@ def first_seed() -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # it has two processes, where six workers share two processors
 def test_nothing_is_lost_in_schedules_of_this_commit() -> None:
     done = simulated("--seeds", str(SEEDS), "--first", str(first_seed()), "--again", *map(str, FAILED))
     assert done.returncode == 0, done.stdout + done.stderr
