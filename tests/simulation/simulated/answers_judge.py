@@ -139,7 +139,9 @@ class AnswersJudge:
             self.groups.joined(asked.group_id, found.generation_id, found.leader)
 
     def _sync(self, asked: Any, found: Any) -> None:
-        if not found.error_code:
+        if found.error_code in FAILED:
+            self.groups.may_be_in(asked.group_id)
+        elif not found.error_code:
             of = read_assignment(found.assignment).assigned_partitions if found.assignment else ()
             partitions = [TopicPartition(one.topic, number) for one in of for number in one.partitions]
             self.groups.assigned(asked.group_id, asked.generation_id, asked.member_id, partitions)
@@ -186,13 +188,14 @@ class AnswersJudge:
                         self.groups.told(place, one.committed_offset)
 
     def _consumer_group_heartbeat(self, asked: Any, found: Any) -> None:
-        if found.error_code and found.error_code not in NO_MEMBER:
-            return
-        if asked.member_epoch <= LEAVES or found.error_code:
+        if asked.member_epoch <= LEAVES or found.error_code in NO_MEMBER:
             self.groups.left(asked.group_id, asked.member_id)
             return
-        told = None if found.assignment is None else self._partitions(found.assignment.topic_partitions)
         owned = None if asked.topic_partitions is None else self._partitions(asked.topic_partitions)
+        if found.error_code:
+            self.groups.gives_up(asked.group_id, asked.member_id, owned)
+            return
+        told = None if found.assignment is None else self._partitions(found.assignment.topic_partitions)
         self.groups.heard(asked.group_id, asked.member_id, owned, told)
 
     def _partitions(self, topics: Any) -> frozenset[TopicPartition]:

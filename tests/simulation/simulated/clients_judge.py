@@ -57,6 +57,11 @@ class ClientsJudge:
     """Whether a loss of power may have taken of a transactional id that somebody has begun: its epoch is given again then."""
     current: dict[str, Producer] = field(default_factory=dict)
     """The producer of each transactional id that was told last that it is."""
+    deleted_below: dict[TopicPartition, int] = field(default_factory=dict)
+    """Up to where records were deleted: a log that has none any more forgets its producers when it starts again, as Kafka's does
+    (ProducerStateManager.truncateAndReload), and takes a batch again that was there."""
+    _before_loss: set[tuple[str, Producer]] = field(default_factory=set)
+    """Who was a producer before a loss of power: another one may be given its epoch, and end its transactions."""
     _former: set[tuple[str, Producer]] = field(default_factory=set)
     _open: dict[tuple[TopicPartition, int], list[Sent]] = field(default_factory=dict)
 
@@ -68,7 +73,8 @@ class ClientsJudge:
         return batch
 
     def begins(self, own_id: str) -> Transaction:
-        self.transactions.append(Transaction(own_id, len(self.transactions)))
+        is_unsure = (own_id, self.current.get(own_id)) in self._before_loss
+        self.transactions.append(Transaction(own_id, len(self.transactions), is_unsure=is_unsure))
         return self.transactions[-1]
 
     # What the endpoint does
@@ -97,10 +103,10 @@ class ClientsJudge:
         sent = self.sent.get(records_in(body))
         if sent is None or sent.partition != partition:
             raise self.schedule.violated(f"{partition} has a batch at {base} that nobody has sent there")
-        if sent.offset is not None:
+        if sent.offset is not None and sent.offset >= self.deleted_below.get(partition, 0):
             raise self.schedule.violated(f"batch {sent.number} of {sent.session.name} is at {sent.offset}, and again at {base}")
         session = sent.session
-        if session.is_ordered and session.last.get(partition, -1) >= sent.number:
+        if session.is_ordered and session.last.get(partition, -1) > sent.number:
             raise self.schedule.violated(
                 f"batch {sent.number} of {session.name} is at {base}, after batch {session.last[partition]}"
             )
@@ -143,6 +149,7 @@ class ClientsJudge:
         for one in self.transactions:
             one.is_unsure = True
         self.is_unsure = True
+        self._before_loss |= {*self._former, *self.current.items()}
         self.current.clear()
         self._former.clear()
 

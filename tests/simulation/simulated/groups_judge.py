@@ -41,6 +41,8 @@ class GroupsJudge:
     _leaders: dict[tuple[str, int], str] = field(default_factory=dict)
     _owners: dict[tuple[str, int, TopicPartition], str] = field(default_factory=dict)
     _members: dict[str, dict[str, Member]] = field(default_factory=dict)
+    _unsure_generations: set[str] = field(default_factory=set)
+    """The groups of which a failing disk may have kept a generation that nobody was told of."""
     _unsynced: set[int] = field(default_factory=set)
     _unsure_pending: set[tuple[int, Place]] = field(default_factory=set)
 
@@ -63,6 +65,10 @@ class GroupsJudge:
             if owner != member:
                 raise self.schedule.violated(f"{one} is of {owner} and of {member} in generation {generation} of {group}")
 
+    def may_be_in(self, group: str) -> None:
+        """A generation has failed with the disk: nobody knows whether it is kept."""
+        self._unsure_generations.add(group)
+
     def takes(self, group: str, generation: int, what: str) -> None:
         """Something of a member of a generation was taken."""
         if generation != self.generations.get(group, generation):
@@ -73,7 +79,14 @@ class GroupsJudge:
     # Groups of KIP-848
 
     def left(self, group: str, member: str) -> None:
+        """A member has left, or has said that it does: it has nothing more, whatever it was answered."""
         self._members.get(group, {}).pop(member, None)
+
+    def gives_up(self, group: str, member: str, owned: frozenset[TopicPartition] | None) -> None:
+        """A member has said what it has, and was told an error: what it has said may be kept all the same."""
+        known = self._members.get(group, {}).get(member)
+        if known is not None and owned is not None:
+            known.has &= owned
 
     def heard(
         self, group: str, member: str, owned: frozenset[TopicPartition] | None, told: frozenset[TopicPartition] | None
@@ -169,6 +182,9 @@ class GroupsJudge:
             self.unsure |= {place for place, known in self.positions.items() if len(known) > 1}
             unsure = self.pending.keys() & self._unsynced if keeps_ended else self.pending.keys()
             self._unsure_pending |= {(producer_id, place) for producer_id in unsure for place in self.pending[producer_id]}
+        for group in self._unsure_generations:
+            self._synced.pop(group, None)
+        self._unsure_generations.clear()
         self.generations = {**self._synced}
         self._leaders = {key: leader for key, leader in self._leaders.items() if key[1] <= self._synced.get(key[0], 0)}
         for group, members in self._members.items():

@@ -46,6 +46,7 @@ class CompactedTopic:
         self.sent: dict[int, Keyed] = {}
         self.ended: dict[int, tuple[int, bool]] = {}
         self.unanswered: dict[int, Keyed] = {}
+        self.unanswered_ends: dict[int, tuple[int, bool]] = {}
         self.end = self.durable = self.producers = 0
 
     @property
@@ -70,7 +71,11 @@ class CompactedTopic:
     def ends(self, producer: int, *, is_committed: bool) -> None:
         """The marker of a coordinator."""
         offset = self.log.log_end_offset
-        self._appended(marker(0, producer, commit=is_committed, time=self.host.schedule.now), Origin.COORDINATOR)
+        try:
+            self._appended(marker(0, producer, commit=is_committed, time=self.host.schedule.now), Origin.COORDINATOR)
+        except Unreadable:
+            self.unanswered_ends[offset] = producer, is_committed
+            raise
         self.ended[offset] = producer, is_committed
         self._acknowledged()
 
@@ -113,8 +118,8 @@ class CompactedTopic:
         found = self.found()
         self.sent |= {offset: record for offset, record in self.unanswered.items() if found.get(offset) == record.text}
         self.sent = {offset: record for offset, record in self.sent.items() if offset < end}
-        self.ended = {offset: how for offset, how in self.ended.items() if offset < end}
-        self.unanswered = {}
+        self.ended = {offset: how for offset, how in (self.ended | self.unanswered_ends).items() if offset < end}
+        self.unanswered, self.unanswered_ends = {}, {}
         self.end = self.durable = end
         self.check()
 

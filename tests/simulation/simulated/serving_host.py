@@ -154,6 +154,7 @@ class ServingHost(OwnHost):
         if not is_killed and self.syncs == "never":
             self.clients.power_lost()
             self._is_unsure = True
+        self.clients.deleted_below[PARTITION] = self.start_max
         for partition in PLACES:
             self.clients.recovered(partition, self.committed_in(partition))
         ends = {partition: self.tier.log(partition).log_end_offset for partition in PLACES}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from archive_fakes import CountingIds
 
 from local_log.errors import LogError
+from local_log.formats.primitives import INT64_MAX
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
@@ -192,7 +193,8 @@ class World:
         """The brokers' topic is deleted and made again; the archive keeps what it has until somebody deletes it there, too."""
         if len(self.judge.watched) < TOPICS_MAX:
             old = self.judge.watched[self.cluster.path]
-            old.dropped_below |= {broker.name: broker.log.log_end_offset for broker in self.cluster.brokers}
+            # Also what was truncated before, which an offload may have seen.
+            old.dropped_below |= {broker.name: INT64_MAX for broker in self.cluster.brokers}
             old.log = self.cluster.remake("UVWX"[len(self.judge.watched) - 1] * 22)
             self.tasks.path = self.cluster.path
             self.judge.watched[self.cluster.path] = Watched(self.cluster)
