@@ -11,10 +11,10 @@ from local_log.errors import AlreadyExists, Corrupt, Newer, NoKey, NotFound, Una
 from remote.clock import Clock, Ids
 from remote.keys import ARCHIVE, PartitionPath, is_topic, is_topic_id, parse_partition
 from remote.manifest import writes
-from remote.manifest.model import Manifest
+from remote.manifest.model import Manifest, refuse_deleted
 from remote.manifest.stamped_json import MAJOR, MINOR, check_format, read_json
 from remote.manifest.store import load_newest
-from remote.manifest.transitions import last_data_ms, refuse_deleted
+from remote.manifest.transitions import last_data_ms
 from remote.manifest.write_record import as_decided
 from remote.manifest.writes import was_never_there
 from remote.parallel import in_order

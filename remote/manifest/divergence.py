@@ -11,11 +11,11 @@ from itertools import count
 from typing import Final
 
 from local_log.errors import Conflict
-from local_log.formats.checkpoints import EpochEntry, epochs_before
+from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.keys import topic_id_from
+from remote.manifest.history import History, check_history
 from remote.manifest.model import Manifest
-from remote.manifest.transitions import check_history, contradict, with_starts_in_gaps
 
 OTHER_RECORDS_REMEDY: Final = (
     "where the directory was truncated or restored from an older copy, its records are not archived: read them from the log, "
@@ -31,14 +31,14 @@ def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset:
     diverge at the start offset of an epoch. If they have no epoch in common, they diverge where the log starts: nothing is known
     of the log below that offset.
     """
-    known = with_starts_in_gaps(manifest, lineage)
-    if not is_another_history(manifest, lineage, end_offset) or not lineage or not known:
+    known = History.of(manifest)
+    if not is_another_history(manifest, lineage, end_offset) or not lineage or not known.epochs:
         return None
-    has_id = manifest.topic_id != ZERO_TOPIC_ID
-    starts = {e.start_offset for e in (*known, *lineage) if e.start_offset <= manifest.end_offset}
-    for fork in sorted({0, manifest.end_offset, *starts}, reverse=True):
-        if not contradict(epochs_before(known, fork), fork, lineage, end_offset, has_id=has_id):
-            return fork
+    starts = {e.start_offset for e in (*known.epochs, *lineage) if e.start_offset <= known.end}
+    for fork in sorted({0, known.end, *starts}, reverse=True):
+        short = known.below(fork)
+        if not short.with_epochs_in_gaps(lineage, end_offset, end_offset).contradicts(lineage, end_offset):
+            return short.end
     return None
 
 

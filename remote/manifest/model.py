@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from local_log.errors import TopicDeleted
 from local_log.formats.checkpoints import EpochEntry
 from local_log.ranges import joined, uncovered
 from remote.keys import PartitionPath
@@ -276,3 +277,12 @@ def covers(manifest: Manifest, start: int, end: int) -> bool:
     """Whether entries hold all offsets of `[start, end)`, as far as they are not below the log start offset."""
     start = max(start, manifest.log_start_offset)
     return start >= end or (end <= manifest.end_offset and not any(g.start < end and g.end > start for g in manifest.gaps))
+
+
+def refuse_deleted(manifest: Manifest) -> None:
+    """Raises TopicDeleted for a topic that was deleted."""
+    if manifest.is_deleted:
+        raise TopicDeleted(
+            f"{manifest.path}: the topic with id {manifest.topic_id} was deleted from the archive, and nothing of it is archived "
+            "any more; a topic that is made anew has another id. Leave it out, or delete it on its brokers, too"
+        )

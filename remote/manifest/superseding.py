@@ -17,10 +17,11 @@ from local_log.formats.checkpoints import EpochEntry
 from local_log.ranges import Range, clipped, joined, uncovered
 from remote.manifest import invariants, pages
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
-from remote.manifest.model import LIMITS, Item, Manifest, PageRef, item_id
+from remote.manifest.history import merged_lineage
+from remote.manifest.model import LIMITS, Item, Manifest, PageRef, item_id, refuse_deleted
 from remote.manifest.paging import NewPage, ReadPage
 from remote.manifest.segment_entry import SegmentEntry
-from remote.manifest.transitions import Missing, merged_lineage, parts_outside, refuse_deleted, waiting
+from remote.manifest.transitions import Missing, parts_outside, waiting
 
 ONE_BY_ONE_MAX: Final = 16
 """How many entries of one step wait to be deleted as they are; more than that wait in pages of `Limits.page_entries`."""

@@ -14,37 +14,44 @@ topic_deleted       raises the writer epoch, moves all items to `deleting`, and 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TypeVar
 
-from local_log.errors import Conflict, TopicDeleted
-from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_from
-from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.formats.checkpoints import EpochEntry, epochs_from
 from local_log.ranges import uncovered
 from remote.manifest.gaps import COMPACTED, NO_BATCH, Gap
+from remote.manifest.history import merged_lineage, refuse_unproven
 from remote.manifest.losses import reason_with
-from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, covers, never_archived
+from remote.manifest.model import LIMITS, Deleting, Item, Loss, Manifest, covers, never_archived, refuse_deleted
 from remote.manifest.segment_entry import SegmentEntry
-
-_REMEDY = "see tiering diverged show"
 
 Missing = TypeVar("Missing", Gap, Loss)
 
 
+# Seven parameters: where a log ends, and what somebody knows of its elections, only those say who copy from a log.
 def segment_copied(
-    manifest: Manifest, entry: SegmentEntry, lineage: Iterable[EpochEntry], gap_reason: str, now_ms: int
+    manifest: Manifest,
+    entry: SegmentEntry,
+    lineage: tuple[EpochEntry, ...],
+    gap_reason: str,
+    now_ms: int,
+    *,
+    log_end: int | None = None,
+    is_clean: bool = False,
 ) -> Manifest:
     """The manifest with `entry`, or unchanged where others have archived all of its offsets meanwhile.
 
-    `lineage` are the leader epochs of the log up to the entry's end. `gap_reason` is why offsets before it were not copied (see
-    `emptied` for those of which compaction has left nothing). Raises Conflict where they contradict the archive's,
-    TopicDeleted.
+    `lineage` are the leader epochs of the log up to `log_end`, or up to the entry's end; `is_clean` is as in `check_copy`.
+    `gap_reason` is why offsets before it were not copied (see `emptied` for those of which compaction has left nothing). Raises
+    Conflict as `check_copy`, TopicDeleted.
     """
     refuse_deleted(manifest)
     if covers(manifest, entry.base_offset, entry.end_offset):
         return manifest
     entries = tuple(sorted((*manifest.entries, entry), key=lambda e: (e.base_offset, e.end_offset)))
-    epochs = merged_lineage(manifest, tuple(lineage), entry.end_offset, entry.leader_epochs)
+    offsets = entry.base_offset, entry.end_offset
+    epochs = merged_lineage(manifest, lineage, entry.end_offset, entry.leader_epochs, log_end=log_end, is_clean=True)
+    if not is_clean:
+        refuse_unproven(manifest, offsets, lineage, entry.end_offset if log_end is None else log_end)
     extended = replace(manifest, entries=entries, leader_epochs=epochs)
     gaps = [left for gap in manifest.gaps for left in parts_outside(gap, entry.base_offset, entry.end_offset)]
     losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, entry.base_offset, entry.end_offset))
@@ -185,129 +192,6 @@ def topic_deleted(manifest: Manifest, now_ms: int, *, deleting_max: int = LIMITS
     return retained(manifest, manifest.end_offset, now_ms, deleting_max=deleting_max)
 
 
-def refuse_deleted(manifest: Manifest) -> None:
-    """Raises TopicDeleted for a topic that was deleted."""
-    if manifest.is_deleted:
-        raise TopicDeleted(
-            f"{manifest.path}: the topic with id {manifest.topic_id} was deleted from the archive, and nothing of it is archived "
-            "any more; a topic that is made anew has another id. Leave it out, or delete it on its brokers, too"
-        )
-
-
 def parts_outside(gap: Missing, start: int, end: int) -> Iterable[Missing]:
     """The parts of a gap or a loss outside of `[start, end)`, with its reason and time."""
     return (replace(gap, start=a, end=b) for a, b in uncovered([(start, end)], gap.start, gap.end))
-
-
-def check_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> None:
-    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive: ask before copying.
-
-    Raises Invalid for a topic that was deleted.
-    """
-    refuse_deleted(manifest)
-    merged_lineage(manifest, lineage, end_offset)
-
-
-def merged_lineage(
-    manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int, batches: tuple[EpochEntry, ...] = ()
-) -> tuple[EpochEntry, ...]:
-    """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
-
-    Where one of the two has no lineage, the epochs of `batches` to come, and of those that the archive has, must agree at least.
-    Raises Conflict where it is not.
-    """
-    known = manifest.leader_epochs
-    if not lineage or not known:
-        _refuse_strange(manifest, lineage, end_offset, batches)
-        return known or lineage
-    known = with_starts_in_gaps(manifest, lineage)
-    if contradict(known, manifest.end_offset, lineage, end_offset, has_id=manifest.topic_id != ZERO_TOPIC_ID):
-        raise Conflict(
-            f"the log's leader epochs are {_pairs(lineage)} up to offset {end_offset} and the archive's {_pairs(known)} up to "
-            f"{manifest.end_offset}: this log is of another history, so it is not archived over it; {_REMEDY}"
-        )
-    return known + tuple(e for e in lineage if e.epoch > known[-1].epoch)
-
-
-def with_starts_in_gaps(manifest: Manifest, lineage: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
-    """The archive's lineage, with the starts of a log's epochs where these lie in a gap that ends where the archive's start.
-
-    A log that was archived from its start on, in the middle of an epoch, names that offset as the epoch's start, and what lies
-    before it is a gap. An epoch has one leader, who only appends, so a log that has it from an earlier offset on is of the same
-    history. Of a topic without an id, which may be another of the same name, that proves nothing.
-    """
-    known, gaps = manifest.leader_epochs, {gap.end: gap.start for gap in manifest.gaps}
-    if manifest.topic_id == ZERO_TOPIC_ID or not gaps:
-        return known
-    theirs = {e.epoch: e.start_offset for e in lineage}
-
-    def start(of: EpochEntry) -> int:
-        told = theirs.get(of.epoch, of.start_offset)
-        return told if gaps.get(of.start_offset, of.start_offset) <= told < of.start_offset else of.start_offset
-
-    after = tuple(replace(of, start_offset=start(of)) for of in known)
-    return after if all(a.start_offset <= b.start_offset for a, b in pairwise(after)) else known
-
-
-def contradict(
-    known: tuple[EpochEntry, ...], archive_end: int, lineage: tuple[EpochEntry, ...], end_offset: int, *, has_id: bool
-) -> bool:
-    """Whether the archive's lineage, up to where it ends, and a log's, up to `end_offset`, are of different histories.
-
-    What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
-    those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left of it
-    (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there: an epoch has one
-    leader, who only appends, so logs that share an epoch's offset share all below. Of a topic without an id, which may be another
-    of the same name, that proves nothing. Everything else must agree, and a new epoch starts where the archive ends or later.
-    """
-    if not known or not lineage:
-        return False
-    starts = {k.epoch: k.start_offset for k in known}
-    ends = {k.epoch: after.start_offset for k, after in pairwise(known)}
-    theirs = {e.epoch: e.start_offset for e in lineage}
-
-    def agrees(epoch: int, start: int) -> bool:
-        if start <= starts[epoch]:
-            return start == starts[epoch] or epoch == known[0].epoch
-        may_be_later = epoch == lineage[0].epoch or has_id
-        return may_be_later and start < ends.get(epoch, start + 1)
-
-    differ = {e.epoch for e in lineage if e.epoch in starts and not agrees(e.epoch, e.start_offset)}
-    lacking = {k.epoch for k in known if k.epoch > lineage[0].epoch and k.start_offset < end_offset} - theirs.keys()
-    strange = {e.epoch for e in lineage if known[0].epoch < e.epoch < known[-1].epoch} - starts.keys()
-    early = any(e.start_offset < archive_end for e in lineage if e.epoch > known[-1].epoch)
-    return bool(differ or lacking or strange or early)
-
-
-def _refuse_strange(
-    manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int, batches: tuple[EpochEntry, ...]
-) -> None:
-    """Raises Conflict where one history has another epoch than the other where that one has a batch.
-
-    `batches` are the epochs of those to come, each with the first offset that has it. Of the archive's the last epoch of the
-    newest segment is enough: logs that share an epoch's offset share all below. A lineage may be late, never early.
-    """
-    newest = max((e for e in manifest.entries if e.leader_epochs), key=lambda e: e.end_offset, default=None)
-    last = newest.leader_epochs[-1:] if newest is not None else ()
-
-    def is_strange(batch: EpochEntry, epochs: tuple[EpochEntry, ...], end: int) -> bool:
-        expected = epoch_of(epochs, batch.start_offset)
-        if expected is None or expected == batch.epoch:
-            return False
-        if expected < batch.epoch and batch.start_offset >= end:
-            return False  # a new epoch
-        may_be_late = manifest.topic_id != ZERO_TOPIC_ID and batch.epoch in {e.epoch for e in epochs}
-        return expected > batch.epoch or not may_be_late
-
-    strange = [b for b in last if is_strange(b, lineage, end_offset)]
-    strange += [b for b in batches if is_strange(b, manifest.leader_epochs or last, manifest.end_offset)]
-    if strange:
-        raise Conflict(
-            f"there are batches of leader epochs {_pairs(strange)}, where the log's epochs are {_pairs(lineage)} and the "
-            f"archive's {_pairs(manifest.leader_epochs or last)}: this log is of another history, so it is not archived over it; "
-            f"{_REMEDY}"
-        )
-
-
-def _pairs(entries: Iterable[EpochEntry]) -> str:
-    return ", ".join(f"{e.epoch} from {e.start_offset}" for e in entries) or "unknown"

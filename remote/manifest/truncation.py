@@ -5,13 +5,15 @@
 
 A segment that contains the fork is removed, also its batches below the fork: these are part of both histories, so they are copied
 again from the local log. Kafka truncates a log the same way (`UnifiedLog.truncateTo`), and its leader epochs with
-`LeaderEpochFileCache.truncateFromEnd`.
+`LeaderEpochFileCache.truncateFromEnd`. Where the archive then ends at a gap, the epochs behind the gap go, too: the log may have
+earlier starts of them, or others.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from local_log.errors import Invalid
+from local_log.formats.checkpoints import epochs_before
 from local_log.formats.primitives import INT64_MAX
 from local_log.ranges import uncovered
 from remote.manifest import invariants, pages
@@ -55,11 +57,12 @@ class Truncation:
             entries=tuple(i for i in self.kept if isinstance(i, SegmentEntry)),
             pages=tuple(i for i in self.kept if isinstance(i, PageRef)),
             deleting=waiting(manifest, self.gone, now_ms),
-            leader_epochs=tuple(e for e in manifest.leader_epochs if e.start_offset < self.fork_offset),
             diverged=(*manifest.diverged, divergence)[-DIVERGED_MAX:],
         )
         losses = tuple(left for loss in manifest.losses for left in parts_outside(loss, short.end_offset, INT64_MAX))
-        after = replace(short, losses=losses, gaps=self._gaps(short, now_ms))
+        ends_at_gap = any(gap.start == short.end_offset for gap in manifest.gaps)
+        epochs = epochs_before(manifest.leader_epochs, short.end_offset if ends_at_gap else self.fork_offset)
+        after = replace(short, losses=losses, gaps=self._gaps(short, now_ms), leader_epochs=epochs)
         self._check_pages(after)
         return after
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from local_log.errors import Conflict
 from remote.manifest.losses import has_nothing_for_readers
-from remote.manifest.model import Manifest, PendingWrite
-from remote.manifest.transitions import last_data_ms, refuse_deleted
+from remote.manifest.model import Manifest, PendingWrite, refuse_deleted
+from remote.manifest.transitions import last_data_ms
 
 
 def intended(manifest: Manifest, pending: PendingWrite, expected: Manifest) -> Manifest:

@@ -64,6 +64,10 @@ def command(options: Options) -> Exit | None:
     Segments that are archived stay as they are, also if the log cleaner compacts them later. With --replace-compacted the
     compacted segments are archived in their place; what they supersede is deleted later, as if it had expired.
 
+    A log may fill a gap of the archive if it shows that its records there are not those of a leader that lost an unclean leader
+    election: it goes on, at least up to the end of what is copied, in a leader epoch that the archive has behind the gap. What
+    only a removed disk has is copied with --assume-clean-elections.
+
     If offsets left the log before they were archived, a row with the action lost shows them, and the exit code of this run is
     3; see tiering manifest acknowledge. The same holds for a partition that an earlier run saw and that has disappeared, unless
     all of it was archived.
@@ -142,7 +146,7 @@ def _run(
     moved = Work(sum(sizes.values()))
     offload = OffloadLogs(
         store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces(),
-        source.deleted_to,
+        source.deleted_to, options.assume_clean_elections,
     )  # fmt: skip
 
     def work() -> "Iterator[Result]":

@@ -68,6 +68,7 @@ class OffloadOptions:
     chunk_bytes: int
     must_exist: bool
     replace_compacted: tuple[str, ...]
+    assume_clean_elections: bool
     state_dir: str | None
     copy_nothing: bool
     dry_run: bool
@@ -160,6 +161,11 @@ _OPTIONS = (
         multiple=True,
         metavar="GLOB",
         help="Topics whose archived segments are replaced once the log cleaner has compacted them; may be given several times.",
+    ),
+    click.option(
+        "--assume-clean-elections",
+        is_flag=True,
+        help="Copy what fills a gap of the archive also from a log that ends in the gap: no leader election was unclean.",
     ),
     state_dir_option(),
     click.option("--copy-nothing", is_flag=True, help="Copy nothing: print what is due, and record new partitions and losses."),

@@ -22,12 +22,13 @@ from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
 from remote.manifest.entries import Entries, Pages
+from remote.manifest.history import check_history
 from remote.manifest.model import Manifest, covers
 from remote.manifest.own_objects import put_own
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.signatures import signing_key_of
 from remote.manifest.store import ManifestWriter, load_newest, of_newest
-from remote.manifest.transitions import check_history, kept, kept_from
+from remote.manifest.transitions import kept, kept_from
 from remote.manifest.truncation import Truncation, truncation
 from remote.segment.copy import SegmentCopies
 from remote.segment_bytes import SegmentBytes

@@ -20,12 +20,13 @@ from remote.clock import Clock, Ids
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
+from remote.manifest.history import check_copy, check_history
 from remote.manifest.losses import GONE, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, covers
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.superseding import Superseding, refuse_too_many
-from remote.manifest.transitions import check_history, emptied, segment_copied, source_seen
+from remote.manifest.transitions import emptied, segment_copied, source_seen
 from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
@@ -56,7 +57,8 @@ Check = Callable[[list[SegmentCopy], list[LogSegmentData]], None]
 class OffloadRun:
     """What the offloads of many logs share: the archive, the source id that manifests record, and how segments are stored.
 
-    `progress` is called with the number of bytes read from log files to be sent.
+    `progress` is called with the number of bytes read from log files to be sent. `assumes_clean_elections`: what a log has in a
+    gap of the archive is copied, too, if it does not show that it is of the archive's history.
     """
 
     store: ObjectStore
@@ -66,6 +68,7 @@ class OffloadRun:
     progress: Callable[[int], None]
     transforms: Transforms = NO_TRANSFORMS
     limits: Limits = LIMITS
+    assumes_clean_elections: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ class SegmentCopies:
             known, end = self.held.refresh(), segment_end(segment)
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
-            check_history(known, epochs_before(self._due.log.leader_epochs, end), end)
+            log, is_clean = self._due.log, self._run.assumes_clean_elections
+            check_copy(known, (segment.base_offset, end), log.leader_epochs, end_of(log), is_clean=is_clean)
             check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
             ((entry, notes),) = self._uploaded([segment], check)
         except Emptied:
@@ -274,9 +278,10 @@ class SegmentCopies:
 
     def _with_entry(self, entry: SegmentEntry, gap_reason: str, before: Manifest) -> Manifest:
         due, known = self._due, self._seen(before)
-        epochs = epochs_with_batches(due.log.leader_epochs, entry.leader_epochs)
-        copied = segment_copied(known, entry, epochs_before(epochs, entry.end_offset), gap_reason, self._run.clock.now_ms())
-        return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end_of(due.log))
+        epochs, end = epochs_with_batches(due.log.leader_epochs, entry.leader_epochs), end_of(due.log)
+        now_ms, is_clean = self._run.clock.now_ms(), self._run.assumes_clean_elections
+        copied = segment_copied(known, entry, epochs, gap_reason, now_ms, log_end=end, is_clean=is_clean)
+        return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end)
 
     def _seen(self, before: Manifest) -> Manifest:
         after = self._due.log_recorded(before, self._run.source, self._run.clock.now_ms())

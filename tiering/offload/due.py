@@ -8,9 +8,9 @@ from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.losses import new_losses
-from remote.manifest.model import Manifest, never_archived
+from remote.manifest.model import Manifest, never_archived, refuse_deleted
 from remote.manifest.store import Stored, load_newest
-from remote.manifest.transitions import emptied, refuse_deleted
+from remote.manifest.transitions import emptied
 from remote.store.api import ObjectStore
 from tiering.losses.former_topics import former_ids
 from tiering.losses.report import log_recorded

@@ -33,7 +33,7 @@ class OffloadLogs:
     """Offloads logs of `source` into `store`. A dry run only plans; with `copies_nothing` manifests record new logs and losses,
     but no segment is copied. `progress` is called with numbers of bytes, by several threads at once. `replaces` says of a log
     whether what was cleaned since it was archived takes the place of what is archived, `deleted_to` below which offset users
-    have deleted its records.
+    have deleted its records; `assumes_clean_elections` is as in OffloadRun.
 
     `known` are the remembered logs. `changes` are the updates to them; None is for a log to be forgotten. `results` are those
     of `run` as they came, also what nobody took since the run was interrupted.
@@ -50,6 +50,7 @@ class OffloadLogs:
     known: SeenLogs = field(default_factory=dict)
     replaces: Callable[[LogReader], bool] = lambda log: False
     deleted_to: Callable[[TopicPartition], int] = lambda partition: 0
+    assumes_clean_elections: bool = False
     changes: dict[TopicPartition, SeenLog | None] = field(default_factory=dict, init=False)
     results: list[Result] = field(default_factory=list, init=False)
     _unanswered: int = field(default=0, init=False)
@@ -119,7 +120,8 @@ class OffloadLogs:
             yield from self._done(due)
 
     def _done(self, due: OffloadPlan) -> Iterator[Done]:
-        return offload(due, OffloadRun(self.store, self.clock, self.ids, self.source, self.progress, self.transforms))
+        run = OffloadRun(self.store, self.clock, self.ids, self.source, self.progress, self.transforms)
+        return offload(due, replace(run, assumes_clean_elections=self.assumes_clean_elections))
 
     def _gone(self, log: GoneLog) -> Iterator[Done]:
         """Results for a log that no longer exists. It stays remembered until its manifest records that."""

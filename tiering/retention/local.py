@@ -17,9 +17,9 @@ from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.keys import PartitionPath
 from remote.manifest.divergence import OTHER_RECORDS_REMEDY
+from remote.manifest.history import check_history
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
-from remote.manifest.transitions import check_history
 from remote.read.context import Decoder
 from remote.store.api import ObjectStore, make_durable
 from remote.transforms.decoded_bytes import DecodedBytes

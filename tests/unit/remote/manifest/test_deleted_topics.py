@@ -13,9 +13,10 @@ from remote.archive import newest_partitions, partition_paths, partitions_of
 from remote.keys import PartitionPath
 from remote.manifest import invariants
 from remote.manifest.codec import decode, encode
+from remote.manifest.history import check_history
 from remote.manifest.model import Deleting
 from remote.manifest.store import claim, load_newest
-from remote.manifest.transitions import check_history, segment_copied, topic_deleted
+from remote.manifest.transitions import segment_copied, topic_deleted
 
 LINEAGE = (EpochEntry(0, 0),)
 

@@ -9,8 +9,10 @@ from made_manifests import entry, manifest
 
 from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.ranges import uncovered
 from remote.keys import is_topic_id
 from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
+from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest
 from remote.manifest.truncation import truncation
 
@@ -21,8 +23,11 @@ def epochs(pairs: Pairs) -> tuple[EpochEntry, ...]:
     return tuple(EpochEntry(*pair) for pair in pairs)
 
 
-def archived(pairs: Pairs, end: int, start: int = 0) -> Manifest:
-    return replace(manifest(entry(start, end), log_start_offset=start, leader_epochs=epochs(pairs)), topic_id="B" * 22)
+def archived(pairs: Pairs, end: int, gap: tuple[int, int] | None = None) -> Manifest:
+    """An archive from offset 0 on, with nothing in the gap."""
+    parts = uncovered([gap] if gap else [], 0, end)
+    gaps = tuple(Gap(*missing, "", 7) for missing in uncovered(parts, 0, end))
+    return manifest(*(entry(*part) for part in parts), leader_epochs=epochs(pairs), gaps=gaps, topic_id="B" * 22)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +60,12 @@ def test_where_they_are_of_one_history_there_is_no_fork(ours: Pairs, theirs: Pai
     assert fork_offset(archived(ours, 100), epochs(theirs), 200) is None
 
 
+def test_an_epoch_that_lies_where_nothing_is_archived_is_no_fork() -> None:
+    some = archived([(0, 0), (4, 70)], 100, (50, 70))
+    assert fork_offset(some, epochs([(0, 0), (2, 50), (4, 60)]), 200) is None
+    assert fork_offset(some, epochs([(0, 0), (2, 50), (5, 60)]), 200) == 50
+
+
 def test_an_epoch_from_later_on_is_another_history_of_a_topic_without_an_id() -> None:
     some = replace(archived([(0, 0), (1, 50)], 100), topic_id=ZERO_TOPIC_ID)
     assert fork_offset(some, epochs([(0, 0), (1, 70)]), 200) == 50
@@ -65,11 +76,17 @@ histories = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=
 )
 
 
-@given(histories, histories, st.integers(1, 40), st.integers(1, 40))
+missing = st.none() | st.tuples(st.integers(0, 39), st.integers(1, 15)).map(lambda of: (of[0], of[0] + of[1]))
+
+
+@given(histories, histories, st.integers(1, 40), st.integers(1, 40), missing)
 def test_whatever_contradicts_has_a_fork_after_which_it_contradicts_no_more(
-    ours: Pairs, theirs: Pairs, archive_end: int, log_end: int
+    ours: Pairs, theirs: Pairs, archive_end: int, log_end: int, gap: tuple[int, int] | None
 ) -> None:
-    some = archived([(e, s) for e, s in ours if s < archive_end], archive_end)
+    assume(gap is None or gap[1] < archive_end)
+    if gap is not None:  # its epochs are known from its start on
+        ours = [(ours[0][0], 0), *ours[1:]]
+    some = archived([(e, s) for e, s in ours if s < archive_end], archive_end, gap)
     lineage = epochs_before(epochs(theirs), log_end)
     assume(some.leader_epochs and lineage and is_another_history(some, lineage, log_end))
     fork = fork_offset(some, lineage, log_end)

@@ -8,8 +8,10 @@ from made_manifests import entry, epochs, manifest
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from remote.manifest.gaps import Gap
+from remote.manifest.history import check_copy
 from remote.manifest.model import Manifest
-from remote.manifest.transitions import segment_copied
+from remote.manifest.transitions import retained, segment_copied
 
 
 def merged(
@@ -79,6 +81,78 @@ def test_an_epoch_that_began_in_a_gap_starts_where_a_replica_says_that_has_it_al
             segment_copied(behind_a_gap, entry(100, 150), lineage, "", 7)
     with pytest.raises(Conflict, match="another history"):
         segment_copied(replace(behind_a_gap, topic_id=ZERO_TOPIC_ID), entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
+
+
+def behind_a_gap(gap_end: int = 170) -> Manifest:
+    """A replica whose log started at the gap's end, in epoch 4, was archived up to 200; nothing is archived from 100 on."""
+    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
+    return segment_copied(first, entry(gap_end, 200), epochs((4, gap_end)), "", 7)
+
+
+WHOLE = epochs((0, 0), (2, 100), (3, 120), (4, 150))
+"""The leader epochs of a replica that has it all."""
+
+
+def test_epochs_that_lie_in_a_gap_are_those_of_a_replica_that_has_them() -> None:
+    halfway = segment_copied(behind_a_gap(), entry(100, 130), WHOLE, "", 7, log_end=180)
+    assert halfway.leader_epochs == epochs((0, 0), (2, 100), (3, 120), (4, 170))
+    after = segment_copied(halfway, entry(130, 170), WHOLE, "", 7, log_end=180)
+    assert (after.gaps, after.leader_epochs) == ((), WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("lineage", "log_end"),
+    [
+        (WHOLE, 150),  # a replica that lags behind: its leader may have truncated it
+        (epochs((0, 0), (2, 100), (3, 120)), 140),
+        (epochs((0, 0), (2, 100), (5, 150)), 300),
+        (epochs((0, 0)), 140),  # epoch 0 is known, and the leader of it may have lost an unclean election at 100
+        (epochs((0, 0), (2, 100), (3, 120)), 300),
+    ],
+    ids=str,
+)
+def test_what_a_log_has_in_a_gap_is_not_copied_unless_it_goes_on_as_the_archive_does(
+    lineage: tuple[EpochEntry, ...], log_end: int
+) -> None:
+    before = behind_a_gap()
+    with pytest.raises(Conflict, match=r"another history|gap \[100, 130\)"):
+        segment_copied(before, entry(100, 130), lineage, "", 7, log_end=log_end)
+    with pytest.raises(Conflict, match=r"another history|gap \[100, 130\)"):
+        check_copy(before, (100, 130), lineage, log_end)
+
+
+def test_a_log_of_one_epoch_fills_a_gap_of_that_epoch_though_it_ends_there() -> None:
+    """The epoch's leader has only appended."""
+    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
+    before = segment_copied(first, entry(170, 200), epochs((0, 0)), "", 7)
+    after = segment_copied(before, entry(100, 130), epochs((0, 0)), "", 7, log_end=140)
+    assert [(gap.start, gap.end) for gap in after.gaps] == [(130, 170)]
+
+
+def test_epochs_in_a_gap_are_not_joined_without_a_topic_id() -> None:
+    before = replace(behind_a_gap(), topic_id=ZERO_TOPIC_ID)
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(before, entry(100, 130), WHOLE, "", 7, log_end=180)
+
+
+@pytest.mark.parametrize("start", [98, 100, 103])
+def test_a_gap_is_filled_in_which_retention_has_moved_the_archives_start(start: int) -> None:
+    first = manifest(entry(66, 98), leader_epochs=epochs((5, 66)), topic_id="T" * 22, log_start_offset=66)
+    gapped = segment_copied(first, entry(107, 120), epochs((7, 107)), "", 7)
+    before = retained(gapped, start, 8)
+    assert before.leader_epochs == epochs((5, start), (7, 107))  # nothing of epoch 5 is left, which the archive cannot know
+    after = segment_copied(before, entry(98, 107), epochs((5, 66), (6, 98), (7, 102)), "", 9, log_end=120)
+    assert after.gaps == ()
+    assert after.leader_epochs == (epochs((6, start), (7, 102)) if start < 102 else epochs((7, start)))
+
+
+def test_an_epoch_may_begin_in_a_gap_that_has_several_reasons() -> None:
+    """Of the replica that was archived from 130 on, in epoch 1, a segment was refused: its gap is one with that before."""
+    first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
+    behind = segment_copied(first, entry(130, 150), epochs((1, 130)), "never archived", 7)
+    known = replace(behind, entries=(first.entries[0], entry(150, 200)), gaps=(*behind.gaps, Gap(130, 150, "refused", 7)))
+    after = segment_copied(known, entry(100, 150), epochs((0, 0), (1, 120)), "", 7)
+    assert (after.gaps, after.leader_epochs) == ((), epochs((0, 0), (1, 120)))
 
 
 @pytest.mark.parametrize(

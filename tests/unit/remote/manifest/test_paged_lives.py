@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from made_manifests import PATH, assert_sound_chain, entry
 
-from local_log.formats.checkpoints import EpochEntry, epochs_from
+from local_log.formats.checkpoints import EpochEntry, epochs_before, epochs_from
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries, Pages
 from remote.manifest.model import Limits, Manifest, PageRef, covers, missing_ranges, never_archived
@@ -60,11 +60,11 @@ class Lives(RuleBasedStateMachine):
             self._copy(self.manifest.end_offset, length, 2 * length)
 
     def _copy(self, base: int, length: int, timestamp: int) -> None:
-        lineage = tuple(e for e in LINEAGE if e.start_offset < base + length)
-        of_batches = epochs_from(lineage, base)
+        of_batches = epochs_from(epochs_before(LINEAGE, base + length), base)
+        log_end = max(self.manifest.end_offset, base + length)
         one = entry(base, base + length, leader_epochs=of_batches, max_timestamp_ms=timestamp, log_size=100 + length)
         news = not self.held.issuperset(range(max(base, self.manifest.log_start_offset), base + length))
-        self.manifest = self.writer.commit(self.first(), lambda m: segment_copied(m, one, lineage, "lost", 7))
+        self.manifest = self.writer.commit(self.first(), lambda m: segment_copied(m, one, LINEAGE, "lost", 7, log_end=log_end))
         assert self.entries.holds(one) == news
         if news:
             self.named[one.segment_id] = one
