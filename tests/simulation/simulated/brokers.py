@@ -12,6 +12,7 @@ from logs_at_work import settings
 from small_logs import marker, produced, records
 
 from local_log.disk import replace_file
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog, open_log
@@ -333,4 +334,5 @@ class Cluster:
             self._advance()
         for broker in self.brokers:
             broker.log.update_high_watermark(self.high_watermark)
+            delete_old_segments(broker.log, self.schedule.now, ())
             broker.checkpoint()

@@ -273,7 +273,8 @@ class OwnHost:
 
     def flush(self) -> None:
         self.log.flush()
-        self.durable = self.end
+        if self.log.recovery_point > self.log.log_start_offset:  # else the start has moved it, and nothing was flushed
+            self.durable = self.end
 
     def delete_records(self) -> None:
         """DeleteRecords: the log starts later."""

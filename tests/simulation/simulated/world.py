@@ -327,10 +327,11 @@ class World:
 
 
 def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
-    """Whether another one is sure to archive what it has.
+    """Whether another one is sure to archive what it has in inactive segments.
 
-    One whose folder has something from below its log start offset may no longer know how transactions have ended that began
-    there, and archives nothing after them until it has deleted that, which these brokers do not do.
+    One whose first segment begins below its log start offset may no longer know how transactions have ended that began there, and
+    archives nothing after them until it has deleted that segment.
     """
-    logs = [other.log for other in brokers if other is not broker]
-    return any(next(iter(log.local.segments)).base_offset >= log.log_start_offset for log in logs)
+    logs, end = [other.log for other in brokers if other is not broker], broker.log.local.segments.active.base_offset
+    parts = [(log, log.local.segments.first.base_offset, log.local.segments.active.base_offset) for log in logs]
+    return any(first >= log.log_start_offset and active >= end for log, first, active in parts)
