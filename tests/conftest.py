@@ -195,8 +195,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture: every Java and Python of Spark's starts soon, also those of processes that a test starts."""
-    if item.get_closest_marker("spark") and "JAVA_TOOL_OPTIONS" not in os.environ:
+    """Before any fixture: Java and Python of Spark's start soon, also those of processes that a test starts."""
+    if item.get_closest_marker("spark") and fast_java.VARIABLES[0] not in os.environ:
         with TemporaryDirectory() as folder:
             os.environ |= fast_java.spark_environment(Path(folder))
         os.environ["PYSPARK_PYTHON"] = forked_python.shared().path

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fast_java
 import pyarrow.parquet as pq
 import pytest
 from job_processes import environment
@@ -33,7 +34,7 @@ def make_java(home: Path, version: str) -> Path:
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without Java, and a cache of its own."""
-    for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS"):
+    for name in ("JAVA_HOME", *fast_java.VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "path"

@@ -20,6 +20,9 @@ from spark_jobs.java import java_home
 Run = Callable[[Sequence[str]], None]
 """Runs a program to its end, by a Java with these options more."""
 
+VARIABLES = ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS")
+"""In which Spark's scripts and its launcher look for options of their Java."""
+
 ARCHIVES_MAX = 8
 """In a folder. One of Spark has 190 MB, and each checkout its own, as Java notes where the jars lie."""
 
@@ -52,7 +55,7 @@ def options(jars: Iterable[Path], folder: Path, run: Run) -> list[str]:
 
 
 def spark_environment(folder: Path) -> dict[str, str]:
-    """Variables for every Java of Spark's: launchers, drivers, executors. `folder` takes what a first run writes."""
+    """Variables for launchers and drivers of Spark, and no other Java. `folder` takes what a first run writes."""
     import pyspark
 
     def run(more: Sequence[str]) -> None:
@@ -60,7 +63,7 @@ def spark_environment(folder: Path) -> dict[str, str]:
         subprocess.run(words, check=True, capture_output=True)  # until Java, too, has closed its end
 
     jars = sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
-    return {"JAVA_TOOL_OPTIONS": " ".join(options(jars, cache() / "spark", run))}
+    return dict.fromkeys(VARIABLES, " ".join(options(jars, cache() / "spark", run)))
 
 
 def compiled(source: Path, jars: Sequence[Path], folder: Path) -> Path:

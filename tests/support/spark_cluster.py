@@ -54,6 +54,7 @@ def cluster(folder: Path, hosts: tuple[str, str] = TWO_HOSTS) -> Iterator[Cluste
     environment = {name: value for name, value in os.environ.items() if name not in _OURS}
     environment |= {"JAVA_HOME": java_home(), "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     # Web pages listen there too; and a home of its own, so that nothing is found compiled.
+    environment["JAVA_TOOL_OPTIONS"] = environment.pop("SPARK_SUBMIT_OPTS", "")  # executors read no other variable
     environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
     port, page = free_ports()
     url = f"spark://127.0.0.1:{port}"
