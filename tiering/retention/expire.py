@@ -126,8 +126,8 @@ def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: in
     gone = [id_ for id_ in deletion.asked if id_ not in deletion.failed]
     if gone:
         writer.commit(manifest, lambda m: deleted(m, gone))
-    error = next(iter(deletion.failed.values()), None)
-    if isinstance(error, Corrupt) and newest_manifest(store, manifest.path).version > manifest.version + bool(gone):
+    item_id, error = next(iter(deletion.failed.items()), ("", None))
+    if isinstance(error, Corrupt) and item_id not in {d.id for d in newest_manifest(store, manifest.path).deleting}:
         error = Conflict(
             f"{manifest.path}: other processes have changed it since this was planned; run the same command again ({error})"
         )

@@ -8,8 +8,9 @@ from archive_fakes import CountingIds, Door, FailsBefore, MemoryStore, SleptCloc
 from made_manifests import PATH
 from retained_worlds import AGE_MS, DELAY_MS, LIMITS, World
 
-from local_log.errors import Invalid, LogError, Unavailable
+from local_log.errors import Conflict, Invalid, LogError, Unavailable
 from remote.manifest.entries import Entries
+from remote.manifest.model import PageRef
 from remote.manifest.paging import has_below
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
@@ -83,6 +84,22 @@ def test_a_store_that_is_away_is_not_asked_for_every_object(world: World, thread
     assert done.error is error
     assert len([key for verb, key, *_ in door.calls if verb == "delete" and "/segments/" in key]) <= asked_max
     assert world.manifest.deleting == waiting
+
+
+def test_who_comes_after_another_process_has_done_it_all_is_told_so_and_misses_no_page(world: World) -> None:
+    """A process that had read the manifest slept: then the objects were deleted, and their pages, too."""
+    before = world.manifest
+    assert any(isinstance(d.item, PageRef) for d in before.deleting)
+    assert any(not isinstance(d.item, PageRef) for d in before.deleting)
+    assert retain(world, Door(world.store), 1).error is None
+    world.hours(48)
+    assert [piece for piece in world.sweep() if "/pages/" in str(piece)]
+    policy = Policy(AGE_MS, None, DELAY_MS)
+    due = retention.plan(before, world.store, policy, world.clock.now_ms())
+    done = retention.expire(due, StoreRun(world.store, world.clock, CountingIds("g")), "retain")
+    assert isinstance(done.error, Conflict)
+    assert "run the same command again" in str(done.error)
+    assert world.manifest.deleting == ()
 
 
 def test_the_sweep_deletes_several_at_a_time(world: World) -> None:
