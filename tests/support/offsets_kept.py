@@ -24,12 +24,13 @@ from tiering.endpoint.protocol.messages.offset_fetch import OffsetFetchRequestGr
 
 
 class MemoryLog:
-    """What was appended, in order; `is_broken` refuses more."""
+    """What was appended, in order, and how much of it is synced; `is_broken` refuses more."""
 
     partitions = 50
 
     def __init__(self) -> None:
         self.kept: list[Loaded | EndOfTransaction] = []
+        self.synced = 0
         self.is_broken = False
 
     def append(self, group: str, records: Sequence[Record], now_ms: int, producer: TransactionalProducer | None = None) -> int:
@@ -42,6 +43,14 @@ class MemoryLog:
 
     def append_at_once(self, group: str, records: Sequence[Record], now_ms: int) -> int:
         return self.append(group, records, now_ms)
+
+    def log_of(self, group: str) -> "MemoryLog":
+        return self
+
+    def sync_appended(self) -> None:
+        if self.is_broken:
+            raise Unreadable("the disk is gone")
+        self.synced = len(self.kept)
 
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         yield from self.kept

@@ -46,6 +46,13 @@ class Journal:
             raise NotAtHand
         return first
 
+    def sync(self, group: str) -> None:
+        """Has what was appended of a group survive a loss of power. What keeps it from that is reported."""
+        try:
+            self.log.log_of(group).sync_appended()
+        except LogError as e:
+            self.report(f"records of group {group} may be lost with the power: {e}")
+
     def _refused(self, group: str, records: Sequence[Record], e: LogError) -> GroupError:
         code = getattr(e, "code", None)
         if code in _OF_PRODUCER:

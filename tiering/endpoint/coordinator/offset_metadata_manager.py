@@ -201,8 +201,9 @@ class OffsetMetadataManager:
     def lower(self, end_of: EndOf, report: Callable[[str], object]) -> None:
         """Sets offsets beyond the ends of their logs to these: what is written next would be skipped up to them.
 
-        Not those of a former topic of the same name, which nobody is told. Those of a group that cannot be written stay as they
-        are, which the journal reports.
+        They are synced: when the logs have grown, nothing would tell that an offset was beyond the end of one. Not those of a
+        former topic of the same name, which nobody is told. Those of a group that cannot be written stay as they are, which the
+        journal reports.
         """
         for group in self.offsets.groups():
             lowered: list[_Lowered] = []
@@ -221,6 +222,8 @@ class OffsetMetadataManager:
                         f"group {group}: {len(batch)} of its offsets were beyond the ends of their logs, which have lost "
                         f"records, and are set to these, that of {key.topic}-{key.partition} to {at_end.committed_offset}"
                     )
+                if lowered and self.journal is not None:
+                    self.journal.sync(group)
 
     def forget_topic(self, topic: str, topic_id: str) -> None:
         """Forgets the offsets of a topic that was deleted, also those that are pending: one of its name begins anew.

@@ -371,6 +371,7 @@ def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these
         "group readers: 1 of its offsets were beyond the ends of their logs, which have lost records, and are set to these, "
         "that of orders-0 to 7"
     ]
+    assert coordinator.log.synced == len(coordinator.log.kept)
     coordinator.started()
     assert coordinator.offsets()["orders", 0] == 7
 
