@@ -1,0 +1,44 @@
+"""A log that loses its end while it is offloaded, as a loss of power takes what was not synced, and abort markers with it."""
+
+from pathlib import Path
+
+from archive_fakes import CountingIds, FixedClock, MemoryStore
+from golden_logs import broker_logs
+from logs_to_archive import cut_finer, local_logs, path_of
+from made_manifests import assert_sound_chain
+
+from local_log.log_reader import LogReader
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
+from tiering.offload.plan import Action
+
+TXN = "g-txn-0"
+
+
+def spanning(folder: Path) -> tuple[LogReader, int]:
+    """A log, and where a segment of it begins that has records of a transaction whose abort marker is in the active segment."""
+    for segments in range(2, 60):
+        logs = broker_logs(folder / str(segments), TXN)
+        cut_finer(logs / TXN, segments)
+        log = local_logs(logs)[TXN]
+        *closed, active = log.segments
+        later = [txn for txn in log.aborted(active.base_offset, log.last_stable_offset) if txn.first_offset < active.base_offset]
+        for segment in closed if later else ():
+            if (segment.next_base_offset or 0) > later[0].first_offset:
+                return log, segment.base_offset
+    raise AssertionError("no transaction goes on in the active segment")
+
+
+def test_a_segment_whose_transaction_loses_its_abort_marker_meanwhile_is_not_archived_as_if_it_were_committed(
+    tmp_path: Path,
+) -> None:
+    log, base = spanning(tmp_path)
+    store, due = MemoryStore(), plan(log, MemoryStore())
+    active = log.segments[-1].base_offset
+    Path(log.folder, f"{active:020d}.log").write_bytes(b"")
+    done = list(offload(due, OffloadRun(store, FixedClock(), CountingIds(), "source", lambda _: None)))
+    of_one = next(d for d in done if d.decision and d.decision.segment.base_offset == base)
+    assert of_one.action == Action.skipped
+    assert f"the log ends at {active}, and was stable up to {log.last_stable_offset} before" in of_one.reason
+    manifest = assert_sound_chain(store, path_of(log))
+    assert not any(e.base_offset == base for e in manifest.entries)
