@@ -133,7 +133,7 @@ def _outcomes(seeds: Sequence[int], jobs: int, mutant: str | None, *, until_foun
             for part in parts:
                 yield part.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=not until_found, cancel_futures=True)
             for process in active_children() if until_found else ():
                 process.terminate()
 

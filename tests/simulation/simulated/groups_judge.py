@@ -174,7 +174,7 @@ class GroupsJudge:
 
     # Crashes
 
-    def crashed(self, *, is_killed: bool, keeps_ended: bool, ends: Mapping[TopicPartition, int]) -> None:
+    def crashed(self, *, is_killed: bool, keeps_ended: bool) -> None:
         """Another process goes on with what is kept. `keeps_ended`: what is committed in transactions that have ended is."""
         if not is_killed and not self.keeps_all:
             for known in (self.generations, self._synced, self._leaders, self._owners, self._members):
@@ -191,5 +191,8 @@ class GroupsJudge:
             self._members[group] = {name: one for name, one in members.items() if not self._is_out(one)}
             for one in self._members[group].values():
                 one.heard_ms, one.revoked_ms = self.schedule.now, None
+
+    def goes_on(self, ends: Mapping[TopicPartition, int]) -> None:
+        """The process goes on, with logs that end there: what was committed beyond these ends is set to them."""
         for place, offsets in self.positions.items():
             offsets[:] = [min(offset, ends[place[1]]) for offset in offsets]

@@ -157,9 +157,9 @@ class ServingHost(OwnHost):
         self.clients.deleted_below[PARTITION] = self.start_max
         for partition in PLACES:
             self.clients.recovered(partition, self.committed_in(partition))
-        ends = {partition: self.tier.log(partition).log_end_offset for partition in PLACES}
-        self.groups.crashed(is_killed=is_killed, keeps_ended=self.syncs != "never", ends=ends)
+        self.groups.crashed(is_killed=is_killed, keeps_ended=self.syncs != "never")
         self.open()
+        self.groups.goes_on({partition: self.tier.log(partition).log_end_offset for partition in PLACES})
 
     def settle(self) -> None:
         """Nothing fails any more: every transaction ends, by its producer or since its time is up."""
