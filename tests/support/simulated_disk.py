@@ -233,7 +233,7 @@ class SimulatedDisk:
         if self._is_off:
             raise Crashed(path)
         folder, name = _split(path)
-        at = self._folders.get(folder)  # few folders have many files
+        at = self._folders.get(folder)
         if at is None:
             found: Node | None = self._root
             for part in _parts(folder):

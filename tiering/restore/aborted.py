@@ -14,6 +14,7 @@ from local_log.disk import WritableDisk
 from local_log.formats.control import ControlType
 from local_log.formats.filenames import TXN_INDEX, offset_file
 from local_log.formats.indexes.transaction import AbortedTxn, write_txn_index
+from local_log.formats.primitives import INT64_MAX
 from local_log.formats.transactions import control_types
 from local_log.log_reader import LogReader
 from local_log.producer_state import OpenTransaction
@@ -37,24 +38,14 @@ def aborted_of(ongoing: Iterable[OpenTransaction], aborted: Iterable[AbortedTxn]
     became of it there. If the producer has records of another transaction after that marker, it is this one that is open.
     """
     end, begun, latest = log.log_end_offset, {txn.producer_id: txn.first_offset for txn in ongoing}, dict[int, AbortedTxn]()
+    # Of several with one marker the whole transaction is the last one.
     known = sorted(aborted, key=lambda txn: (txn.last_offset, -txn.first_offset))
     for txn in known:
         if begun.get(txn.producer_id, end) <= txn.last_offset < end:
             latest[txn.producer_id] = txn
-    in_gaps = {of: txn.first_offset for of, txn in latest.items() if not _goes_on(log, of, txn.last_offset)}
+    goes_on = {of for of, txn in latest.items() if log.has_transactional_records(of, txn.last_offset + 1, INT64_MAX)}
+    in_gaps = {of: txn.first_offset for of, txn in latest.items() if of not in goes_on}
     return {**in_gaps, **aborted_after(known, end)}
-
-
-def _goes_on(log: LogReader, producer_id: int, offset: int) -> bool:
-    """Whether the producer has records of a transaction after the offset."""
-    later = (segment for segment in log.segments if segment.next_base_offset is None or segment.next_base_offset > offset)
-    for segment in later:
-        for chunk in segment.chunks(offset + 1):
-            b = chunk.batches
-            is_data = b.is_transactional & ~b.is_control & (b.base_offset > offset) & (b.count > 0)
-            if (is_data & (b.header["producer_id"] == producer_id)).any():
-                return True
-    return False
 
 
 def complete_txn_indexes(disk: WritableDisk, log: LogReader, aborted: Iterable[AbortedTxn], ongoing: Container[int]) -> None:

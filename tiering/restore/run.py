@@ -122,13 +122,9 @@ def _complete_folder(plan: RestorePlan, disk: WritableDisk, folder: str, placed_
         complete_txn_indexes(disk, log, placed_segments.aborted, {txn.producer_id for txn in ongoing})
     epochs = restored_epochs(plan.manifest, end)
     epoch = epochs[-1].epoch if epochs else 0
-    files = active_segment(
-        end,
-        () if plan.is_cut else ongoing,
-        aborted_of(ongoing, placed_segments.aborted, log),
-        placed_segments.latest_ms,
-        epoch,
-    )
+    ended_here = () if plan.is_cut else ongoing
+    aborted = aborted_of(ended_here, placed_segments.aborted, log)
+    files = active_segment(end, ended_here, aborted, placed_segments.latest_ms, epoch)
     added = {offset_file(end, suffix): body for suffix, body in files.items()}
     added[LEADER_EPOCH_CHECKPOINT] = write_epochs(epochs)
     if plan.topic_id != ZERO_TOPIC_ID:

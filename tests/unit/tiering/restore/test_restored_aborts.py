@@ -30,7 +30,13 @@ NEXT_BEGUN = 69
 
 
 def archived(
-    folder: Path, start: int, transactions: Iterable[bool], *, before: int = 8, is_flushed: bool = False, commit: bool = False
+    folder: Path,
+    start: int,
+    transactions: Iterable[bool],
+    *,
+    before: int = 8,
+    is_flushed: bool = False,
+    is_committed: bool = False,
 ) -> MemoryStore:
     """The archive of a log that was recovered, without snapshots, from a log start offset after a transaction's first records.
 
@@ -41,7 +47,7 @@ def archived(
     log.offload()
     log.transaction(7, 2, commit=None)
     log.fill(12)
-    log.end_transaction(7, commit=commit)
+    log.end_transaction(7, commit=is_committed)
     log.fill(12)
     for number, commit in enumerate(transactions):
         log.transaction(7, 3, sequence=2 + 3 * number, commit=commit)
@@ -94,7 +100,7 @@ def test_a_transaction_ends_as_it_did_whose_marker_was_in_a_gap(
     tmp_path: Path, commit: bool, then: tuple[bool, ...], ends: ControlType
 ) -> None:
     """The log's producers are known from before the gap on: no later segment has a snapshot of them."""
-    store = archived(tmp_path / "log", 17, then, commit=commit)
+    store = archived(tmp_path / "log", 17, then, is_committed=commit)
     [plan] = plans(store)
     entries = [replace(e, aux_ranges=_without_snapshot(e)) for e in plan.manifest.entries]
     [lost] = [entry for entry in entries if entry.base_offset <= MARKED < entry.end_offset]
