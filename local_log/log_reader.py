@@ -27,7 +27,7 @@ from local_log.formats.list_offsets import TimestampOffset, first_at_or_after, l
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID, read_topic_id
 from local_log.formats.producer_snapshot import ProducerEntry, read_producer_snapshot
 from local_log.formats.record import NO_EPOCH, NO_TIMESTAMP
-from local_log.formats.transactions import Transactions
+from local_log.formats.transactions import EndedTxn, Transactions
 from local_log.producer_state import OpenTransaction, last_stable_offset, open_transactions, producers_at
 from local_log.segment_reader import LogFile, Segment
 
@@ -217,24 +217,37 @@ class LogReader:
         found = ((p.producer_id, p.current_txn_first_offset) for p in self.producers_at(offset))
         return {producer_id: first for producer_id, first in found if first is not None}
 
-    def aborted_later(self, open_transactions: Mapping[int, int], offset: int) -> tuple[AbortedTxn, ...]:
-        """Those of the transactions open at `offset` that are aborted later, from their markers in any later segment.
+    def ended_later(self, open_transactions: Mapping[int, int], offset: int) -> tuple[EndedTxn, ...]:
+        """The ends of the transactions open at `offset`, from their markers in any later segment.
 
         No transaction index is used: a lost one cannot be distinguished from one of a segment without aborted transactions.
         Raises Corrupt, NotFound.
         """
         following = Transactions(open_transactions)
         waiting = set(open_transactions.items())
-        aborted: list[AbortedTxn] = []
+        found: list[EndedTxn] = []
         for chunk in self._chunks(offset) if waiting else ():
             for ended in following.follow(chunk.where(chunk.batches.base_offset >= offset)):
                 which = ended.txn.producer_id, ended.txn.first_offset
-                if which in waiting and ended.is_aborted:
-                    aborted.append(ended.txn)
+                if which in waiting:
+                    found.append(ended)
                 waiting.discard(which)
             if not waiting:
                 break
-        return tuple(aborted)
+        return tuple(found)
+
+    def has_transactional_records(self, producer_id: int, start_offset: int, end_offset: int) -> bool:
+        """Whether a producer has records of transactions in batches that begin in this range. Raises Corrupt, NotFound."""
+        for segment in self._from(start_offset):
+            if segment.base_offset >= end_offset:
+                break
+            for chunk in segment.chunks(start_offset):
+                b = chunk.batches
+                is_inside = (b.base_offset >= start_offset) & (b.base_offset < end_offset)
+                is_data = b.is_transactional & ~b.is_control & (b.count > 0)
+                if (is_inside & is_data & (b.header["producer_id"] == producer_id)).any():
+                    return True
+        return False
 
     def at(self, offset: int) -> TimestampOffset:
         """`offset` with its leader epoch, as ListOffsets answers the special timestamps."""

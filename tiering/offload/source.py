@@ -26,7 +26,7 @@ from local_log.formats.filenames import (
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
-from local_log.log_reader import LogReader, open_log
+from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile
 from tiering.offload.changed import Changed
@@ -118,17 +118,25 @@ def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tup
     """Those that are open at `end` and aborted later on; `followed` are open there as the segment's batches say.
 
     A snapshot may say more than the batches: compaction may have taken all that a transaction had in the segment. It may say
-    less, too: a broker that has recovered its log knows transactions from the log start offset on. Raises Changed if the log has
-    lost records in the meantime that were stable: there may be markers among them.
+    less, too: a broker that has recovered its log knows transactions from the log start offset on.
+
+    Raises Changed for one that has records and no end: below the last stable offset all have ended, so the log has lost the
+    marker since that was read.
     """
     open_at_end = dict(followed)
     with suppress(LogError):
         for producer_id, first in log.transactions_at(end).items():
             open_at_end[producer_id] = min(first, open_at_end.get(producer_id, first))
-    aborted = log.aborted_later(open_at_end, end)
-    if open_at_end and (now := open_log(log.disk, log.folder, log.partition).log_end_offset) < log.last_stable_offset:
-        raise Changed(f"{log.folder}: the log ends at {now}, and was stable up to {log.last_stable_offset} before; offload again")
-    return aborted
+    ended = log.ended_later(open_at_end, end)
+    for producer_id in followed.keys() - {one.txn.producer_id for one in ended}:
+        first = open_at_end[producer_id]
+        if log.has_transactional_records(producer_id, first, end):
+            raise Changed(
+                f"{log.folder}: the transaction of producer {producer_id} from offset {first} on has no end in the log, which "
+                f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, end it with "
+                "kafka-transactions.sh abort"
+            )
+    return tuple(one.txn for one in ended if one.is_aborted)
 
 
 def _snapshot(log: LogReader, segment: Segment, end: int) -> tuple[SegmentFile | None, tuple[str, ...]]:

@@ -120,7 +120,7 @@ def test_aborts_are_missed_that_an_earlier_version_did_not_archive_after_a_recov
             open_at_end: Mapping[int, int] = log.transactions_at(end)
         except LogError:
             open_at_end = followed
-        return log.aborted_later(open_at_end, end)
+        return tuple(one.txn for one in log.ended_later(open_at_end, end) if one.is_aborted)
 
     told = {}
     for version in ("earlier", "now"):
