@@ -130,7 +130,7 @@ def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tup
     ended = log.ended_later(open_at_end, end)
     for producer_id in followed.keys() - {one.txn.producer_id for one in ended}:
         first = open_at_end[producer_id]
-        if log.has_transactional_records(producer_id, first, end):
+        if first < log.last_stable_offset and log.has_transactional_records(producer_id, first, end):
             raise Changed(
                 f"{log.folder}: the transaction of producer {producer_id} from offset {first} on has no end in the log, which "
                 f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, end it with "
