@@ -103,7 +103,7 @@ class AnswersJudge:
 
     def _init_producer_id(self, asked: Any, found: Any) -> None:
         if asked.transactional_id is not None and not found.error_code:
-            self.clients.is_producer(asked.transactional_id, (found.producer_id, found.producer_epoch))
+            self.clients.is_producer(asked.transactional_id, (found.producer_id, found.producer_epoch), begins=True)
 
     def _add_partitions(self, asked: Any, found: Any) -> None:
         codes = [p.partition_error_code for t in found.results_by_topic_v3_and_below for p in t.results_by_partition]

@@ -62,6 +62,8 @@ class ClientsJudge:
     (ProducerStateManager.truncateAndReload), and takes a batch again that was there."""
     _before_loss: set[tuple[str, Producer]] = field(default_factory=set)
     """Who was a producer before a loss of power: another one may be given its epoch, and end its transactions."""
+    _shared: set[str] = field(default_factory=set)
+    """The transactional ids of which this has happened since one has begun anew."""
     _former: set[tuple[str, Producer]] = field(default_factory=set)
     _open: dict[tuple[TopicPartition, int], list[Sent]] = field(default_factory=dict)
 
@@ -73,14 +75,19 @@ class ClientsJudge:
         return batch
 
     def begins(self, own_id: str) -> Transaction:
-        is_unsure = (own_id, self.current.get(own_id)) in self._before_loss
-        self.transactions.append(Transaction(own_id, len(self.transactions), is_unsure=is_unsure))
+        self.transactions.append(Transaction(own_id, len(self.transactions), is_unsure=own_id in self._shared))
         return self.transactions[-1]
 
     # What the endpoint does
 
-    def is_producer(self, own_id: str, now: Producer) -> None:
+    def is_producer(self, own_id: str, now: Producer, *, begins: bool = False) -> None:
         """The endpoint has told somebody that it is the producer of a transactional id: nobody else is any more."""
+        if (own_id, now) in self._before_loss:
+            self._shared.add(own_id)
+            for one in self.transactions:
+                one.is_unsure |= one.own_id == own_id
+        elif begins:
+            self._shared.discard(own_id)
         known = self.current.get(own_id)
         if known != now:
             if (own_id, now) in self._former:

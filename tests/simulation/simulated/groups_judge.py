@@ -193,6 +193,11 @@ class GroupsJudge:
                 one.heard_ms, one.revoked_ms = self.schedule.now, None
 
     def goes_on(self, ends: Mapping[TopicPartition, int]) -> None:
-        """The process goes on, with logs that end there: what was committed beyond these ends is set to them."""
+        """The process goes on, with logs that end there: what was committed beyond these ends is set to them.
+
+        Not what is pending again, since the marker of its transaction is lost.
+        """
         for place, offsets in self.positions.items():
-            offsets[:] = [min(offset, ends[place[1]]) for offset in offsets]
+            lowered = [min(offset, ends[place[1]]) for offset in offsets]
+            known = {offset for offset in (*offsets, *lowered) if place in self.unsure}
+            offsets[:] = [*sorted(known), lowered[-1]] if known else lowered

@@ -33,7 +33,7 @@ class Opposed:
     `stops` are a kind of them, and the call before which it stops for long: it writes, or deletes, a kind of object, or reads it.
     `late` is a call that often has no answer, and reaches the store later; at `ends` the process often ends.
     `losses` says how often a broker deletes what is not archived. `is_steady`: where a task stops, nothing else happens to the
-    process that owns its log directory.
+    process that owns its log directory. `is_slow`: objects wait for long, and while one task sleeps one other runs, many times.
     """
 
     groups: frozenset[str]
@@ -43,13 +43,23 @@ class Opposed:
     ends: tuple[str, str] = ("", "")
     losses: float = 0.05
     is_steady: bool = False
+    is_slow: bool = False
 
 
 OPPOSED = (
     Opposed(
-        frozenset({"offload", "rotate", "sweep"}),
-        {"offload A": 1.5, "rotate": 0.8, "sweep": 1.2},
-        (("rotate", "write manifest"), ("rotate", "write page"), ("rotate", "write manifest"), ("rotate", "write manifest")),
+        frozenset({"offload", "local retention", "rotate", "sweep"}),
+        {
+            "offload A": 0.6,
+            "offload B": 0.5,
+            "offload C": 0.5,
+            "retention of B": 0.6,
+            "retention of C": 0.6,
+            "rotate": 0.5,
+            "sweep": 1.5,
+        },
+        (("rotate", "write manifest"),),
+        is_slow=True,
     ),
     Opposed(
         frozenset({"offload", "expire", "sweep"}),
@@ -243,9 +253,10 @@ def _opposed(drawn: Profile, random: Random, among: Sequence[Opposed] = OPPOSED)
         ends=of.ends,
         losses=of.losses,
         is_steady=of.is_steady and bool(stops[0]),
-        calls=choice([200, 300, 500]),
-        awake_max=choice([1, 1, 2]),
-        asleep_max=choice([0, 1, 1, 2]),
+        waits=LONG if of.is_slow else drawn.waits,
+        calls=800 if of.is_slow else choice([200, 300, 500]),
+        awake_max=1 if of.is_slow else choice([1, 1, 2]),
+        asleep_max=1 if of.is_slow else choice([0, 1, 1, 2]),
         cluster=choice([0.2, 0.5]),
         jumps=choice([0.01, 0.03, 0.1]),
         faults=choice([0.0, 0.005, 0.02]),
