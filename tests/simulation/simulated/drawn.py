@@ -25,6 +25,8 @@ WRONG_CLOCKS = 0.3
 """Of the machines, if some clocks may be off by more than usual."""
 REMADE = 0.15
 """How often the brokers' topic is deleted and made again, beside what `HAPPENINGS` are."""
+LOSES_POWER = 0.15
+"""How often the power fails after an answer of which the profile says so."""
 OUTAGE_CALLS = (3, 20)
 OUTAGE_SHARE = 0.6
 """How much of its calls fails while an actor has bad luck with its network."""
@@ -66,6 +68,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
             after_ms += random.choice(profile.waits.jumps_ms)
         if happenings and random.random() < share:
             yield happens()
+        if profile.answered and world.has_answered(profile.answered) and random.random() < LOSES_POWER:
+            yield Event(0, HAPPENS, random.getrandbits(32), "own: lose_power")
         ready = awake(after_ms)
         chosen = random.choice(ready) if ready else min(schedule.actors, key=lambda n: schedule.actors[n].wakes)
         may_fail = schedule.actors[chosen].may_fail

@@ -24,6 +24,10 @@ OPPOSED_SPARK_SHARE = 0.5
 """Of the schedules with Spark."""
 SERVING_SHARE = 0.12
 """Of the schedules, those whose process has clients. They take three times as long as others."""
+ANSWERED = ("TxnOffsetCommit", "OffsetCommit", "Produce", "EndTxn")
+"""What a process may have answered just before its power fails: it is to be on the disk."""
+ANSWERED_SHARE = 0.5
+"""Of the schedules with clients, those in which that is often so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,8 @@ class Profile:
     """How often each kind of its tasks is chosen at least."""
     serves: bool = False
     """Whether the process that owns its log directory has clients."""
+    answered: str = ""
+    """Its power often fails after an answer of this kind."""
     asleep_max: int = 4
     """Actors that are asleep while as many others run as `awake_max` says."""
     kinds: Mapping[str, float] = field(default_factory=dict)
@@ -236,7 +242,9 @@ def _serving(drawn: Profile, random: Random, *, is_alone: bool) -> Profile:
         return drawn
     groups = frozenset({"own"}) if is_alone else drawn.groups | {"own"}
     calls, awake_max, jumps = random.choice([200, 400]), random.choice([2, 3, 6]), random.choice([0.0, 0.002, 0.02])
-    return replace(drawn, groups=groups, serves=True, calls=calls, awake_max=awake_max, jumps=jumps, **OF_ANY_KIND)
+    answered = random.choice(ANSWERED) if random.random() < ANSWERED_SHARE else ""
+    serving = replace(drawn, groups=groups, serves=True, answered=answered)
+    return replace(serving, calls=calls, awake_max=awake_max, jumps=jumps, **OF_ANY_KIND)
 
 
 def _opposed(drawn: Profile, random: Random, among: Sequence[Opposed] = OPPOSED) -> Profile:

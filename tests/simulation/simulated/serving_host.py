@@ -39,6 +39,8 @@ class ServingHost(OwnHost):
         "produce_keyed": 1.0,
     }  # fmt: skip
     store_of: Callable[[Actor], ObjectStore] | None = None
+    answered: str = ""
+    """The kind of its latest answer."""
     _has_failed: bool = False
     _is_unsure: bool = False
     """Whether its power has failed where nothing is synced."""
@@ -101,12 +103,14 @@ class ServingHost(OwnHost):
             self.durable = durable
 
     def answers(self, api: Api, asked: Any, found: Any) -> None:
+        self.answered = api.name
         self.judge.answers(api, asked, found)
 
     def takes_up(self, api: Api, asked: Any) -> None:
         self.judge.takes_up(api, asked)
 
     def is_synced(self, api: Api, asked: Any, found: Any) -> None:
+        self.answered = api.name
         self.judge.is_synced(api, asked, found)
 
     def marked(self, partition: TopicPartition, marker: Marker) -> None:

@@ -179,6 +179,10 @@ class World:
             name = f"{event.what} #{event.number}"
             schedule.actors[event.number] = Actor(schedule, name, kinds[event.what].make(), event.ms, event.number)
 
+    def has_answered(self, what: str) -> bool:
+        """Whether the latest answer of the process that has clients is of this kind."""
+        return isinstance(self.own, ServingHost) and self.own.answered == what
+
     def backlog(self) -> int:
         """How many offsets of the brokers' log are not archived."""
         newest = self.judge.newest(self.cluster.path)
