@@ -277,4 +277,4 @@ class EndpointProcess:
 
 def schedule_ids(schedule: Schedule) -> CountingIds:
     """Ids of members that no process of the schedule has given before."""
-    return CountingIds(f"m{schedule.steps}")
+    return CountingIds(f"m{schedule.steps:07}")  # of one length, since zeros follow

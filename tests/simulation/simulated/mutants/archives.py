@@ -17,7 +17,8 @@ from remote.store.store_time import At, StoreRun
 from remote.transforms.rotation import RotationStep
 from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
-from tiering.offload import copy, due
+from tiering.offload import copy, due, source
+from tiering.offload.changed import Changed
 from tiering.retention import accounting, expire, plan
 
 
@@ -74,7 +75,16 @@ def archive_to_the_high_watermark() -> None:
 
 @mutant
 def archive_by_the_last_stable_offset_alone() -> None:
+    aborted_later = source._aborted_later
+
+    def unasked(log: Any, end: int, followed: Any) -> Any:
+        try:
+            return aborted_later(log, end, followed)
+        except Changed:
+            return ()
+
     due.stable_offset = lambda log: log.last_stable_offset
+    source._aborted_later = unasked
 
 
 @mutant
