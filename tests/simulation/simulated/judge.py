@@ -328,10 +328,15 @@ class Judge:
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
     def check_markers(self, path: PartitionPath, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
-        """These, after the archive's end, end transactions of these batches as the markers do that were not archived."""
-        log = self.watched[path].log
+        """These, after the archive's end, end transactions of these batches as the markers do that were not archived.
+
+        And of those that lie below the log start offset, in a segment that the archive has.
+        """
+        log, end = self.watched[path].log, min(markers, default=0)
         last: dict[int, int] = {}
-        for base, body in sorted(batches.items()):
+        for base, body in sorted((log.committed | batches).items()):
+            if base >= end:
+                break
             batch = batch_at(body, 0)
             if batch.is_transactional and not batch.is_control:
                 last[batch.producer_id] = base
