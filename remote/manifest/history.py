@@ -147,23 +147,29 @@ def merged_lineage(
     """The archive's lineage and the epochs after it, where the log's, up to `end_offset`, is of the same history.
 
     `lineage` are the leader epochs of the log up to `log_end`, which is `end_offset` if it is not given; `is_clean` as in
-    `check_copy`. Where one of the two has
-    no lineage, the epochs of `batches` to come, and of those that the archive has, must agree at least. Raises Conflict where it
-    is not.
+    `check_copy`. Where one of the two has no lineage, the epochs of `batches` to come, and of those that the archive has, must
+    agree at least; if the log has none, as after a loss of power, the batches tell of new ones. Raises Conflict where it is not.
     """
     log_end = end_offset if log_end is None else log_end
     lineage, below = epochs_before(lineage, log_end), epochs_before(lineage, end_offset)
     history = History.of(manifest)
+    if not history.epochs:  # what it has from behind the copy on has epochs, too
+        end_offset = max(end_offset, min(log_end, history.end))
+        below = epochs_before(lineage, end_offset)
     if not below or not history.epochs:
         _refuse_strange(manifest, below, end_offset, batches)
-        return history.epochs or below
+        return _continued(history.epochs, batches) if history.epochs else below
     history = history.with_epochs_in_gaps(lineage, log_end, end_offset, is_clean=is_clean)
     if history.contradicts(below, end_offset):
         raise Conflict(
             f"the log's leader epochs are {_pairs(below)} up to offset {end_offset} and the archive's {_pairs(history.epochs)} "
             f"up to {history.end}: this log is of another history, so it is not archived over it; {_REMEDY}"
         )
-    return history.epochs + tuple(e for e in below if e.epoch > history.epochs[-1].epoch)
+    return _continued(history.epochs, below)
+
+
+def _continued(epochs: Epochs, later: Epochs) -> Epochs:
+    return epochs + tuple(e for e in later if e.epoch > epochs[-1].epoch)
 
 
 def _with_ends(epochs: Epochs, end: int) -> Iterable[tuple[EpochEntry, int]]:

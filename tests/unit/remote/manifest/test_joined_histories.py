@@ -146,6 +146,21 @@ def test_a_gap_is_filled_in_which_retention_has_moved_the_archives_start(start: 
     assert after.leader_epochs == (epochs((6, start), (7, 102)) if start < 102 else epochs((7, start)))
 
 
+def test_an_archive_without_epochs_gets_those_of_a_log_up_to_where_it_ends() -> None:
+    """A replica that had lost its leader-epoch checkpoint was archived behind a gap."""
+    before = manifest(entry(19, 33, leader_epochs=epochs((1, 19))), log_start_offset=10, topic_id="T" * 22)
+    after = segment_copied(before, entry(10, 19), epochs((0, 0), (1, 19), (3, 40)), "", 7, log_end=50)
+    assert after.leader_epochs == epochs((0, 0), (1, 19))
+    assert segment_copied(after, entry(33, 50), epochs((0, 0), (1, 19), (3, 40)), "", 7).end_offset == 50
+
+
+def test_new_epochs_of_a_log_that_has_lost_its_lineage_are_those_of_its_batches() -> None:
+    before = archived((0, 0), base=10, end=19, known=epochs((0, 0)))
+    without = segment_copied(before, entry(19, 24, leader_epochs=epochs((0, 19), (1, 20))), (), "", 7)
+    assert without.leader_epochs == epochs((0, 0), (1, 20))
+    assert segment_copied(without, entry(24, 30), epochs((0, 0), (1, 20)), "", 7).end_offset == 30
+
+
 def test_an_epoch_may_begin_in_a_gap_that_has_several_reasons() -> None:
     """Of the replica that was archived from 130 on, in epoch 1, a segment was refused: its gap is one with that before."""
     first = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
