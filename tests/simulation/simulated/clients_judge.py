@@ -97,8 +97,11 @@ class ClientsJudge:
             self.current[own_id] = now
 
     def takes(self, own_id: str, producer: Producer, what: str) -> None:
-        """The endpoint has taken something of a producer that is transactional."""
-        if (own_id, producer) in self._former:
+        """The endpoint has taken something of a producer that is transactional.
+
+        A loss of power may have taken the partitions of its transaction: then no marker of the next producer fences it there.
+        """
+        if (own_id, producer) in self._former - self._before_loss:
             raise self.schedule.violated(f"{what} of {own_id} as {producer} is taken, and {self.current[own_id]} has begun since")
 
     def appended(self, partition: TopicPartition, base: int, body: bytes) -> None:

@@ -268,7 +268,8 @@ class Spark:
         start, end = query.bounds
         is_whole = spans[0][0] >= start and spans[-1][1] <= end and all(b[0] >= a[1] for a, b in pairwise(spans))
         if is_whole and not query.options.read_committed:
-            unseen = markers_in(self.judge.watched[query.manifest.path].log, start, end)
+            log = self.judge.watched[query.manifest.path].log
+            unseen = sum(markers_in(log, max(first, start), min(last, end)) for first, last, _ in spans)
             counted = sum(records for *_, records in spans)
             if counted != count + unseen:
                 raise self.schedule.violated(f"{query.name} gives {count} records and {unseen} markers instead of {counted}")
