@@ -76,7 +76,8 @@ def test_a_directory_taken_over_and_given_back_has_all_records_of_both(tmp_path:
         admin.create_topics(
             [NewTopic("events", 1, 1, config={"segment.bytes": "1048576", "retention.ms": "-1", "compression.type": "producer"})]
         )["events"].result()
-        producer = Producer({"bootstrap.servers": address, "log_level": 0})
+        # A batch is written to one segment: small ones fill three segments, however the producer's thread is scheduled.
+        producer = Producer({"bootstrap.servers": address, "log_level": 0, "batch.num.messages": 10})
         for number in range(3_000):
             producer.produce("events", b"%d " % number + bytes(1_000), None, 0)
         producer.flush()
