@@ -4,6 +4,7 @@ A record below the high watermark is on all replicas that are in sync, and stays
 leader has above it may be lost with its broker, and is then overwritten by the records of the next leader.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
 from typing import Any
@@ -321,7 +322,17 @@ class Cluster:
 
     def settle(self) -> None:
         """All replicas have everything, all transactions are ended, all checkpoints are written."""
-        for producer in sorted(self.log.producers.ongoing.values()):
+        self._end_transactions(self.log.producers.ongoing.values())
+        # A leader does not know of one that began below its log start offset, but the coordinator does.
+        self._end_transactions(self.open_since)
+        for broker in self.brokers:
+            broker.log.update_high_watermark(self.high_watermark)
+            delete_old_segments(broker.log, self.schedule.now, ())
+            broker.checkpoint()
+
+    def _end_transactions(self, producers: Iterable[int]) -> None:
+        """Commits theirs; all replicas have everything then."""
+        for producer in sorted(producers):
             self.log.append_as_leader(marker(0, producer, commit=True, time=self.schedule.now), self.epoch, Origin.COORDINATOR)
         followers = [b for n, b in enumerate(self.brokers) if n != self.leader]
         for _ in range(2):
@@ -332,7 +343,3 @@ class Cluster:
                 self.fetched[self.brokers.index(follower)] = follower.log.log_end_offset
             self.in_sync = set(range(len(self.brokers)))
             self._advance()
-        for broker in self.brokers:
-            broker.log.update_high_watermark(self.high_watermark)
-            delete_old_segments(broker.log, self.schedule.now, ())
-            broker.checkpoint()
