@@ -169,7 +169,7 @@ def test_neither_the_plan_nor_a_log_of_spark_has_the_keys(urls: tuple[str, str],
     submit += [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     submit += [str(ROOT / "spark_jobs" / "jobs" / "reprocess.py"), "--archive", urls[1], "--keys", "env://KEYS_OF_TESTS", *TOPIC]
     submit += ["--sql", "SELECT * FROM records WHERE offset >= 0", "--to-parquet", str(tmp_path / "to")]
-    env = environment(JAVA_HOME=java_home(), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+    env = environment(JAVA_HOME=java_home(), PYSPARK_DRIVER_PYTHON=sys.executable)
     env["KEYS_OF_TESTS"] = Path(keys).read_text()
     ran = subprocess.run(submit, env=env, capture_output=True, text=True, timeout=SECONDS_MAX)
     assert ran.returncode == 0, ran.stderr
