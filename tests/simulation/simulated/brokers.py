@@ -233,6 +233,9 @@ class Cluster:
             mine.append_as_follower(found[at : at + batch.size], self.epoch)
             at += batch.size
         mine.update_high_watermark(min(self.high_watermark, mine.log_end_offset))
+        # Also where it has records below of which the leader knows no epoch any more: they may be of another history.
+        if mine.log_start_offset < theirs.log_start_offset <= mine.high_watermark:
+            mine.maybe_increment_log_start_offset(theirs.log_start_offset)
 
     def _truncate(self, mine: UnifiedLog, theirs: UnifiedLog) -> None:
         """Removes what the leader does not have: to the end of the last epoch that both know (KIP-101, KIP-279)."""
@@ -286,6 +289,13 @@ class Cluster:
         self.fetched.clear()
         self.log.epochs.assign(self.epoch, self.log.log_end_offset)
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} leads in epoch {self.epoch}")
+
+    def agrees_at(self, offset: int) -> bool:
+        """Whether no replica may have others than the committed records below and at an offset, as who led before may have.
+
+        Such a one would keep those below, as Kafka's do: a leader whose log starts there knows of no earlier epoch.
+        """
+        return not any(b.log.high_watermark < offset <= b.log.log_end_offset for b in self.brokers)
 
     def remake(self, topic_id: str) -> DeletedLog:
         """The topic is deleted, and another one of its name is made: it begins at offset 0 in epoch 0. What the first one had."""

@@ -237,9 +237,9 @@ class Streams:
             raise self.violated(query, f"batch {number} had {len(known)} rows, and done again {len(rows)}")
 
     def _are_gone(self, query: Query, path: PartitionPath, rows: list[Row]) -> bool:
-        """Whether the archive has none of these: they have expired, or it had not got them when it was asked."""
+        """Whether the stream finds none of these: they have expired, were not archived, or are of a topic that was made again."""
         newest = self.judge.newest(path)
-        if newest is None or newest.manifest.is_deleted:
+        if newest is None or newest.manifest.is_deleted or path != self.cluster.path:
             return True
         for version in self._read_versions(query, path):
             rows = without_gaps(rows, version)
