@@ -147,6 +147,19 @@ class LogReader:
         except NotFound:
             return ()
 
+    @property
+    def last_epoch(self) -> tuple[EpochEntry, ...]:
+        """The newest batch's own leader epoch, with its offset; none of a log without batches. Raises Corrupt, NotFound."""
+        for segment in reversed(self.segments):
+            found: tuple[EpochEntry, ...] = ()
+            for chunk in segment.chunks(segment.last_indexed_offset()):
+                batches = chunk.batches
+                epoch = NO_EPOCH if batches.are_messages else int(batches.header["partition_leader_epoch"][-1])
+                found = (EpochEntry(epoch, int(batches.base_offset[-1])),)
+            if found:
+                return found if found[0].epoch != NO_EPOCH else ()
+        return ()
+
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[Chunk]:
         """The batches of `[start_offset, end_offset)`, possibly with a few before and after. Raises OffsetOutOfRange, Corrupt."""
         if not self.log_start_offset <= start_offset <= self.log_end_offset:

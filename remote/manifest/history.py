@@ -101,10 +101,16 @@ class History:
         return bool(differ or lacking or strange or early)
 
 
-def check_history(manifest: Manifest, lineage: Epochs, end_offset: int) -> None:
-    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive, and TopicDeleted."""
+def check_history(
+    manifest: Manifest, lineage: Epochs, end_offset: int, *, log_end: int | None = None, is_clean: bool = False
+) -> None:
+    """Raises Conflict where a log with these leader epochs up to `end_offset` contradicts the archive, and TopicDeleted.
+
+    `log_end`: how far `lineage` tells of the log, if further; what it has behind a gap proves what it has in it. `is_clean` as in
+    `check_copy`.
+    """
     refuse_deleted(manifest)
-    merged_lineage(manifest, lineage, end_offset)
+    merged_lineage(manifest, lineage, end_offset, log_end=log_end, is_clean=is_clean)
 
 
 def check_copy(manifest: Manifest, offsets: Range, lineage: Epochs, log_end: int, *, is_clean: bool = False) -> None:
@@ -123,8 +129,8 @@ def refuse_unproven(manifest: Manifest, offsets: Range, lineage: Epochs, log_end
     known, below = History.of(manifest), epochs_before(lineage, log_end)
     if not known.epochs or not below:
         return  # nobody can tell
-    holes = ((gap.start, gap.end) for gap in manifest.holes)
-    for gap in joined(clipped(holes, max(offsets[0], known.start), offsets[1])):
+    gaps = ((gap.start, gap.end) for gap in manifest.gaps)  # also of what compaction has taken, as the archive was told
+    for gap in joined(clipped(gaps, max(offsets[0], known.start), offsets[1])):
         if not known.is_continued_by(gap, below, log_end):
             raise Conflict(
                 f"the archive has a gap [{gap[0]}, {gap[1]}) and leader epochs {_pairs(known.epochs)}; the log has epochs "

@@ -132,7 +132,7 @@ def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
             yield from copies.newly_lost()
         if copies.has_stopped:
             return
-    yield from _contradiction(due.log, copies.held.manifest)
+    yield from _contradiction(due.log, copies.held.manifest, is_clean=run.assumes_clean_elections)
     yield from copies.record_log()
 
 
@@ -159,7 +159,8 @@ class SegmentCopies:
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
             log, is_clean = self._due.log, self._run.assumes_clean_elections
-            check_copy(known, (segment.base_offset, end), log.leader_epochs, end_of(log), is_clean=is_clean)
+            lineage = log.leader_epochs or log.last_epoch  # of a log that has lost its checkpoint a batch tells
+            check_copy(known, (segment.base_offset, end), lineage, end_of(log), is_clean=is_clean)
             check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
             ((entry, notes),) = self._uploaded([segment], check)
         except Emptied:
@@ -205,7 +206,7 @@ class SegmentCopies:
     def _replaced(self, group: Cleaned, listed: list[tuple[Segment, Decision]]) -> list[Done]:
         due, run = self._due, self._run
         known = self.held.manifest
-        check_history(known, epochs_before(due.log.leader_epochs, group.end), group.end)
+        check_history(known, due.log.leader_epochs, group.end, log_end=end_of(due.log), is_clean=run.assumes_clean_elections)
         ends = {s.base_offset: s.end_offset for s in group.copies}
         check = CleanedCheck(due.log, group, known, cleaned_up_to(due.log), run.store, reading_with(run.transforms))
         check_emptied(s for s, _ in listed if s.base_offset not in ends)
@@ -295,7 +296,7 @@ def _refuse_changed(log: LogReader, segments: list[Segment], before: list[FileSt
             raise Changed(f"{segment.path(LOG)}: its broker has rewritten it in the meantime; offload again")
 
 
-def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
+def _contradiction(log: LogReader, known: Manifest, *, is_clean: bool) -> Iterator[Done]:
     """The error of a log that ends below the archive's end but has another history. By its offsets it would seem to be archived.
 
     Checked only if the active segment starts below the archive's end, which is rare, since the check reads a file.
@@ -304,7 +305,7 @@ def _contradiction(log: LogReader, known: Manifest) -> Iterator[Done]:
         return
     end = log.segments[-1].base_offset
     try:
-        check_history(known, epochs_before(log.leader_epochs, end), end)
+        check_history(known, log.leader_epochs, end, log_end=end_of(log), is_clean=is_clean)
     except LogError as e:
         yield Done(None, error=e)
 

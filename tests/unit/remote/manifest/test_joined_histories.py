@@ -9,9 +9,9 @@ from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from remote.manifest.gaps import Gap
-from remote.manifest.history import check_copy
+from remote.manifest.history import check_copy, check_history
 from remote.manifest.model import Manifest
-from remote.manifest.transitions import retained, segment_copied
+from remote.manifest.transitions import emptied, retained, segment_copied
 
 
 def merged(
@@ -119,6 +119,21 @@ def test_what_a_log_has_in_a_gap_is_not_copied_unless_it_goes_on_as_the_archive_
         segment_copied(before, entry(100, 130), lineage, "", 7, log_end=log_end)
     with pytest.raises(Conflict, match=r"another history|gap \[100, 130\)"):
         check_copy(before, (100, 130), lineage, log_end)
+
+
+def test_a_log_that_does_not_go_on_as_the_archive_does_fills_no_gap_that_compaction_has_left() -> None:
+    before = emptied(behind_a_gap(), [(100, 170)])
+    assert before.holes == ()
+    with pytest.raises(Conflict, match=r"gap \[100, 130\)"):
+        segment_copied(before, entry(100, 130, leader_epochs=epochs((0, 100))), epochs((0, 0)), "", 7, log_end=140)
+    assert segment_copied(before, entry(100, 130), WHOLE, "", 7, log_end=180).leader_epochs[:3] == WHOLE[:3]
+
+
+def test_a_replica_that_goes_on_behind_a_gap_is_of_the_same_history_also_where_none_of_the_gap_is_copied() -> None:
+    check_history(behind_a_gap(), WHOLE, 130, log_end=180)
+    with pytest.raises(Conflict, match="another history"):
+        check_history(behind_a_gap(), WHOLE, 130, log_end=140)
+    check_history(behind_a_gap(), WHOLE, 130, log_end=140, is_clean=True)
 
 
 def test_a_log_of_one_epoch_fills_a_gap_of_that_epoch_though_it_ends_there() -> None:

@@ -42,7 +42,7 @@ def cut_at(folder: Path, offset: int) -> int:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     folder = broker_logs(tmp_path / "whole", EPOCHS)
-    cut_finer(folder / EPOCHS, 12)
+    cut_finer(folder / EPOCHS, 24)
     return folder
 
 
@@ -76,6 +76,21 @@ def test_a_disk_that_ends_in_a_gap_is_refused_and_the_option_named_that_has_it_c
     removed_end = local_logs(removed)[EPOCHS].log_end_offset
     assert run("offload", "--log-dir", removed, "--archive", url, "--assume-clean-elections").exit_code == 0
     assert gaps(url) == [(removed_end, end)]
+
+
+def test_a_disk_that_ends_in_a_gap_is_refused_also_if_it_has_lost_its_leader_epochs(
+    run: Run, removed: Path, whole: Path, url: str
+) -> None:
+    """It has no epoch in the gap but the one before it; of a replica that goes on behind the gap, such a part is copied."""
+    ((start, end),) = gaps(url)
+    cut_at(removed, start + 1)
+    assert start < local_logs(removed)[EPOCHS].log_end_offset < 700
+    for folder in (removed, whole):
+        (folder / EPOCHS / LEADER_EPOCH_CHECKPOINT).unlink()
+    assert run("offload", "--log-dir", removed, "--archive", url).exit_code == 5
+    assert gaps(url) == [(start, end)]
+    run("offload", "--log-dir", whole, "--archive", url)
+    assert start < gaps(url)[0][0] < 700 < end
 
 
 def test_a_replica_that_goes_on_as_the_archive_does_fills_a_gap(rows: Rows, removed: Path, whole: Path, url: str) -> None:
