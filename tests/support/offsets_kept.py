@@ -47,6 +47,9 @@ class MemoryLog:
     def log_of(self, group: str) -> "MemoryLog":
         return self
 
+    def open_producer(self, group: str, producer_id: int) -> TransactionalProducer | None:
+        return TransactionalProducer(producer_id, 0)
+
     def sync_appended(self) -> None:
         if self.is_broken:
             raise Unreadable("the disk is gone")

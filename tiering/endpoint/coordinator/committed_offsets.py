@@ -51,6 +51,13 @@ class CommittedOffsets:
         """Whether an open transaction has committed offsets of the group."""
         return group in self._open
 
+    def pending(self) -> Iterator[tuple[Transaction, OffsetCommitKey, OffsetAndMetadata]]:
+        """The offsets of open transactions."""
+        for transaction, offsets in self._pending.items():
+            for group, of_group in offsets.items():
+                for (topic, number), offset in of_group.items():
+                    yield transaction, OffsetCommitKey(group, topic, number), offset
+
     def metadata(self) -> Iterator[str]:
         """The texts of all offsets, pending ones too."""
         for offsets in (self._stable, *self._pending.values()):

@@ -46,6 +46,13 @@ class Journal:
             raise NotAtHand
         return first
 
+    def open_producer(self, group: str, producer_id: int) -> TransactionalProducer | None:
+        """The producer, if it has a transaction open where the records of a group are. Raises GroupError."""
+        try:
+            return self.log.open_producer(group, producer_id)
+        except LogError as e:
+            raise self._refused(group, (), e) from e
+
     def sync(self, group: str) -> None:
         """Has what was appended of a group survive a loss of power. What keeps it from that is reported."""
         try:

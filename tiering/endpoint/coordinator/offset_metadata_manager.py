@@ -201,29 +201,40 @@ class OffsetMetadataManager:
     def lower(self, end_of: EndOf, report: Callable[[str], object]) -> None:
         """Sets offsets beyond the ends of their logs to these: what is written next would be skipped up to them.
 
-        They are synced: when the logs have grown, nothing would tell that an offset was beyond the end of one. Not those of a
-        former topic of the same name, which nobody is told. Those of a group that cannot be written stay as they are, which the
-        journal reports.
+        Also those of open transactions, which may still be committed. They are synced: when the logs have grown, nothing would
+        tell that an offset was beyond the end of one. Not those of a former topic of the same name, which nobody is told. Those
+        of a group that cannot be written stay as they are, which the journal reports.
         """
+        lowered: dict[tuple[str, int | None], list[_Lowered]] = {}
         for group in self.offsets.groups():
-            lowered: list[_Lowered] = []
             for (topic, number), offset in self.offsets.of_group(group).items():
-                end = end_of(topic, number)
-                if end is None or _is_of_another_topic(offset.topic_id, end.topic_id):
-                    continue
-                if end.offset < offset.committed_offset:
-                    at_end = offset._replace(committed_offset=end.offset, leader_epoch=_NO_LEADER_EPOCH)
-                    lowered.append((OffsetCommitKey(group, topic, number), at_end))
+                if at_end := _at_end(offset, end_of(topic, number)):
+                    lowered.setdefault((group, None), []).append((OffsetCommitKey(group, topic, number), at_end))
+        for (_, producer_id), key, offset in self.offsets.pending():
+            if at_end := _at_end(offset, end_of(key.topic, key.partition)):
+                lowered.setdefault((key.group, producer_id), []).append((key, at_end))
+        for (group, producer), of_group in lowered.items():
             with suppress(GroupError):
-                for batch in in_batches(lowered, _size_of_commit):
-                    self._write(group, batch)
-                    key, at_end = batch[0]
-                    report(
-                        f"group {group}: {len(batch)} of its offsets were beyond the ends of their logs, which have lost "
-                        f"records, and are set to these, that of {key.topic}-{key.partition} to {at_end.committed_offset}"
-                    )
-                if lowered and self.journal is not None:
-                    self.journal.sync(group)
+                self._write_lowered(group, producer, of_group, report)
+
+    def _write_lowered(
+        self, group: str, producer_id: int | None, lowered: list[_Lowered], report: Callable[[str], object]
+    ) -> None:
+        """Writes and syncs offsets of a group, of this producer's open transaction or of none."""
+        if self.journal is None:
+            return
+        producer = None if producer_id is None else self.journal.open_producer(group, producer_id)
+        if producer_id is not None and producer is None:
+            return  # the log has no transaction of it open, so nothing will be committed
+        for batch in in_batches(lowered, _size_of_commit):
+            self._write(group, batch, producer)
+            key, at_end = batch[0]
+            whose = "its offsets" if producer is None else f"its offsets in an open transaction of producer {producer_id}"
+            report(
+                f"group {group}: {len(batch)} of {whose} were beyond the ends of their logs, which have lost "
+                f"records, and are set to these, that of {key.topic}-{key.partition} to {at_end.committed_offset}"
+            )
+        self.journal.sync(group)
 
     def forget_topic(self, topic: str, topic_id: str) -> None:
         """Forgets the offsets of a topic that was deleted, also those that are pending: one of its name begins anew.
@@ -340,6 +351,13 @@ class OffsetMetadataManager:
             transaction = (partition_for(group, self.journal.log.partitions), producer.producer_id)
         for at, (key, offset) in enumerate(kept, first):
             self.offsets.replay(key, None if offset is None else offset._replace(record_offset=at), transaction)
+
+
+def _at_end(offset: OffsetAndMetadata, end: LogEnd | None) -> OffsetAndMetadata | None:
+    """The offset set to the end of its log, if it is beyond that."""
+    if end is None or offset.committed_offset <= end.offset or _is_of_another_topic(offset.topic_id, end.topic_id):
+        return None
+    return offset._replace(committed_offset=end.offset, leader_epoch=_NO_LEADER_EPOCH)
 
 
 def _kept(

@@ -60,6 +60,9 @@ class OffsetsLog(Protocol):
     def log_of(self, group: str) -> "UnifiedLog":
         """Where a group's records are. Raises LogError."""
 
+    def open_producer(self, group: str, producer_id: int) -> TransactionalProducer | None:
+        """The producer, if it has a transaction open where a group's records are. Raises LogError."""
+
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""
 

@@ -47,6 +47,11 @@ class OffsetsTopic:
         """Where a group's records are. Raises LogError."""
         return self.topic.log(partition_for(group, self.partitions))
 
+    def open_producer(self, group: str, producer_id: int) -> TransactionalProducer | None:
+        """The producer, if it has a transaction open where a group's records are. Raises LogError."""
+        known = self.log_of(group).producers.producers.get(producer_id)
+        return None if known is None or known.txn_first_offset is None else TransactionalProducer(producer_id, known.epoch)
+
     def load(self) -> Iterator[Loaded | EndOfTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""
         return self.topic.load()

@@ -13,7 +13,9 @@ from local_log.engine.memory_records import memory_batches
 from local_log.engine.producers.state import Origin
 from local_log.errors import Invalid
 from local_log.formats.filenames import TopicPartition
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.config import GroupCoordinatorConfig
+from tiering.endpoint.coordinator.offset_metadata_manager import LogEnd
 from tiering.endpoint.coordinator.offsets_log import NAME, Loaded, partition_for
 from tiering.endpoint.coordinator.offsets_topic import OffsetsTopic
 from tiering.endpoint.coordinator.opening import offsets_topic
@@ -137,6 +139,24 @@ def test_transactions_that_a_broker_has_written_are_taken_up(host: Host) -> None
     )
     tier.stop()
     assert on(host)[0].fetch(8, require_stable=True)["orders", 8] == (-1, -1, "", 0)
+
+
+def test_an_offset_of_an_open_transaction_beyond_the_end_of_its_log_is_that_end_when_it_is_committed(host: Host) -> None:
+    _, tier = on(host)
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    for number in (0, 1):
+        commit = offset_commit_record(OffsetCommitKey("readers", "orders", number), OffsetAndMetadata(9, -1, "", 0))
+        sent = batch_of(commit.value or b"", keys=(commit.key,), producer=7 + number, sequence=0, transactional=True)
+        log.append_as_leader(sent, 0, Origin.REPLICATION)
+    tier.stop()
+    coordinator, tier = on(host)
+    coordinator.groups.lower_offsets(lambda topic, number: LogEnd(ZERO_TOPIC_ID, 6))
+    log = tier.log(TopicPartition(NAME, partition_for("readers", 3)))
+    for producer, is_committed in ((7, True), (8, False)):
+        log.append_as_leader(marker(0, producer, commit=is_committed), 0, Origin.COORDINATOR)
+    tier.stop()
+    coordinator, _ = on(host)
+    assert coordinator.offsets() == {("orders", 0): 6}
 
 
 def test_a_batch_that_the_cleaner_has_emptied_at_the_end_of_a_segment_is_read_over(host: Host) -> None:
