@@ -97,7 +97,7 @@ def segment_data(log: LogReader, segment: Segment) -> LogSegmentData:
         txn_index=_optional(segment, TXN_INDEX),
         producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),
-        aborted_later=partial(_aborted_later, log, end),
+        aborted_later=partial(_aborted_later, log, segment.base_offset, end),
         open_transactions=_open_at_start(log, segment),
         notes=notes,
     )
@@ -114,14 +114,14 @@ def _open_at_start(log: LogReader, segment: Segment) -> dict[int, int]:
         return {}
 
 
-def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
-    """Those that are open at `end` and aborted later on; `followed` are open there as the segment's batches say.
+def _aborted_later(log: LogReader, start: int, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
+    """Those that are open at `end` and aborted later on; `followed` are open there by the batches of a segment from `start` on.
 
     A snapshot may say more than the batches: compaction may have taken all that a transaction had in the segment. It may say
     less, too: a broker that has recovered its log knows transactions from the log start offset on.
 
-    Raises Changed for one that has records and no end: below the last stable offset all have ended, so the log has lost the
-    marker since that was read.
+    Raises Changed for one that has records in the segment and no end: below the last stable offset all have ended, so the log has
+    lost the marker since that was read.
     """
     open_at_end = dict(followed)
     with suppress(LogError):
@@ -130,11 +130,11 @@ def _aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tup
     ended = log.ended_later(open_at_end, end)
     for producer_id in followed.keys() - {one.txn.producer_id for one in ended}:
         first = open_at_end[producer_id]
-        if first < log.last_stable_offset and log.has_transactional_records(producer_id, first, end):
+        if first < log.last_stable_offset and log.has_transactional_records(producer_id, max(first, start), end):
             raise Changed(
                 f"{log.folder}: the transaction of producer {producer_id} from offset {first} on has no end in the log, which "
-                f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, end it with "
-                "kafka-transactions.sh abort"
+                f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, offload another replica; "
+                "where none has its end, and it is known to have been aborted, write that with kafka-transactions.sh abort"
             )
     return tuple(one.txn for one in ended if one.is_aborted)
 

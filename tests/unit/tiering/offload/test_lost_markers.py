@@ -6,6 +6,7 @@ from archive_fakes import CountingIds, FixedClock, MemoryStore
 from golden_logs import broker_logs
 from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_chain
+from owned_logs import OwnedLog
 
 from local_log.log_reader import LogReader
 from tiering.offload.copy import OffloadRun, offload
@@ -42,3 +43,21 @@ def test_a_segment_whose_transaction_loses_its_abort_marker_meanwhile_is_not_arc
     assert f"has no end in the log, which was stable up to {log.last_stable_offset};" in of_one.reason
     manifest = assert_sound_chain(store, path_of(log))
     assert not any(e.base_offset == base for e in manifest.entries)
+
+
+def test_segments_without_records_of_that_transaction_are_archived(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    log.fill(8)
+    began = log.log.log_end_offset
+    log.transaction(1, 1, commit=None)
+    log.fill(20)
+    log.end_transaction(1, commit=False)
+    reader = log.reader
+    due = plan(reader, log.store)
+    closed = [s.base_offset for s in reader.segments[:-1]]
+    Path(reader.folder, f"{reader.segments[-1].base_offset:020d}.log").write_bytes(b"")
+    done = list(offload(due, OffloadRun(log.store, FixedClock(), CountingIds(), "source", lambda _: None)))
+    of_it = max(base for base in closed if base <= began)
+    assert closed[-1] > of_it > closed[0]
+    actions = {d.decision.segment.base_offset: d.action for d in done if d.decision and d.decision.segment.base_offset in closed}
+    assert actions == {base: "skipped" if base == of_it else "copied" for base in closed}
