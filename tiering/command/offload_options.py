@@ -165,7 +165,10 @@ _OPTIONS = (
     click.option(
         "--assume-clean-elections",
         is_flag=True,
-        help="Copy what fills a gap of the archive also from a log that ends in the gap: no leader election was unclean.",
+        help=(
+            "Copy what fills a gap of the archive also from a log that does not show that it is of the archive's history. Only "
+            "if no leader election of these partitions was unclean, and no leader came back with records missing."
+        ),
     ),
     state_dir_option(),
     click.option("--copy-nothing", is_flag=True, help="Copy nothing: print what is due, and record new partitions and losses."),
