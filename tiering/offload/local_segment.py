@@ -32,15 +32,19 @@ def stable_offset(log: LogReader) -> int:
     """The offset below which every transaction is ended and replicated, also of what the folder has below the log start offset.
 
     The last stable offset is never below the log start offset, and a broker that has recovered its log knows transactions from
-    there on only, so that its snapshots lack the others. So one that began before that, as the batches say, and is not known to
-    have ended, keeps what lies below the log start offset, too. Raises Corrupt, NotFound, Unreadable.
+    there on only, so that its snapshots lack the others. So one that began before that, and has no end in the log, as the batches
+    say, keeps what lies below the log start offset, too. A snapshot may lack a producer whose transaction has ended: it forgets
+    who has been idle for long. Raises Corrupt, NotFound, Unreadable.
     """
     stable, start = log.last_stable_offset, log.log_start_offset
     if log.segments[0].base_offset >= start:
         return stable
     ended = {p.producer_id for p in log.producers_at(log.high_watermark) if p.current_txn_first_offset is None}
-    began = (txn for txn in log.transactions_begun_before(start) if txn.producer_id not in ended)
-    return min([stable, *(txn.first_offset for txn in (*log.open_transactions, *began))])
+    began = {txn.producer_id: txn.first_offset for txn in log.transactions_begun_before(start) if txn.producer_id not in ended}
+    for found in log.ended_later(began, start):
+        if found.txn.last_offset < log.high_watermark:
+            del began[found.txn.producer_id]
+    return min([stable, *(txn.first_offset for txn in log.open_transactions), *began.values()])
 
 
 def _size(segment: Segment) -> int | None:

@@ -9,6 +9,7 @@ from owned_logs import OwnedLog
 from small_logs import NOW, records
 
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from tiering.offload.copy import OffloadRun, offload
@@ -62,6 +63,23 @@ def test_they_wait_after_a_recovery_that_knows_nothing_of_their_transaction(tmp_
     assert archived(log).end_offset <= began
     log.end_transaction(1, commit=False)
     log.fill(8)
+    assert archived(log).end_offset > start
+
+
+def test_they_do_not_wait_once_their_transaction_has_ended_though_no_snapshot_knows_its_producer(tmp_path: Path) -> None:
+    log, began = with_an_open_transaction(tmp_path)
+    log.end_transaction(1, commit=False)
+    start = began + 9
+    log.log.maybe_increment_log_start_offset(start)
+    for _ in range(40):
+        log.fill(1)
+    log.log.close()
+    for snapshot in (tmp_path / "orders-0").glob("*.snapshot"):
+        known = read_producer_snapshot(snapshot.read_bytes())
+        snapshot.write_bytes(write_producer_snapshot(tuple(one for one in known if one.producer_id != 1)))
+    log.log = log.opened(start=start, point=log.log.log_end_offset)
+    assert all(one.producer_id != 1 for one in log.reader.newest_producers())
+    assert log.reader.transactions_begun_before(start)
     assert archived(log).end_offset > start
 
 
