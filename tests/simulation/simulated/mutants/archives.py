@@ -77,9 +77,9 @@ def archive_to_the_high_watermark() -> None:
 def archive_by_the_last_stable_offset_alone() -> None:
     aborted_later = source._aborted_later
 
-    def unasked(log: Any, end: int, followed: Any) -> Any:
+    def unasked(log: Any, start: int, end: int, followed: Any) -> Any:
         try:
-            return aborted_later(log, end, followed)
+            return aborted_later(log, start, end, followed)
         except Changed:
             return ()
 

@@ -115,7 +115,7 @@ def test_records_are_missed_that_were_committed_though_the_archive_says_that_the
 def test_aborts_are_missed_that_an_earlier_version_did_not_archive_after_a_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def aborted_later(log: LogReader, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
+    def aborted_later(log: LogReader, start: int, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
         try:
             open_at_end: Mapping[int, int] = log.transactions_at(end)
         except LogError:
