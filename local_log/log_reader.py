@@ -147,7 +147,7 @@ class LogReader:
         except NotFound:
             return ()
 
-    @property
+    @cached_property
     def last_epoch(self) -> tuple[EpochEntry, ...]:
         """The newest batch's own leader epoch, with its offset; none of a log without batches. Raises Corrupt, NotFound."""
         for segment in reversed(self.segments):

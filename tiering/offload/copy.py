@@ -159,7 +159,8 @@ class SegmentCopies:
             if covers(known, segment.base_offset, end):
                 return Done(_by_somebody_else(decision))
             log, is_clean = self._due.log, self._run.assumes_clean_elections
-            lineage = log.leader_epochs or log.last_epoch  # of a log that has lost its checkpoint a batch tells
+            # Of a log that has lost its checkpoint a batch tells; where nothing is to be proven, a damaged one does no harm.
+            lineage = log.leader_epochs or (log.last_epoch if known.gaps else ())
             check_copy(known, (segment.base_offset, end), lineage, end_of(log), is_clean=is_clean)
             check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
             ((entry, notes),) = self._uploaded([segment], check)

@@ -233,7 +233,7 @@ class Cluster:
             mine.append_as_follower(found[at : at + batch.size], self.epoch)
             at += batch.size
         mine.update_high_watermark(min(self.high_watermark, mine.log_end_offset))
-        # Also where it has records below of which the leader knows no epoch any more: they may be of another history.
+        # As Kafka's fetcher does, whatever the follower has below that offset.
         if mine.log_start_offset < theirs.log_start_offset <= mine.high_watermark:
             mine.maybe_increment_log_start_offset(theirs.log_start_offset)
 
@@ -291,9 +291,10 @@ class Cluster:
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} leads in epoch {self.epoch}")
 
     def agrees_at(self, offset: int) -> bool:
-        """Whether no replica may have others than the committed records below and at an offset, as who led before may have.
+        """Whether each replica has the committed records up to this offset, or ends below it.
 
-        Such a one would keep those below, as Kafka's do: a leader whose log starts there knows of no earlier epoch.
+        A former leader may have other records there. It would keep them if the leader's log started at the offset: asked for an
+        earlier epoch, a leader answers that it ended where its log starts, as Kafka's does.
         """
         return not any(b.log.high_watermark < offset <= b.log.log_end_offset for b in self.brokers)
 

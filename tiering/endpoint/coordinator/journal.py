@@ -47,11 +47,15 @@ class Journal:
         return first
 
     def open_producer(self, group: str, producer_id: int) -> TransactionalProducer | None:
-        """The producer, if it has a transaction open where the records of a group are. Raises GroupError."""
+        """The producer, if it has a transaction open where the records of a group are; None also where that cannot be told.
+
+        What keeps it from being told is reported.
+        """
         try:
             return self.log.open_producer(group, producer_id)
         except LogError as e:
-            raise self._refused(group, (), e) from e
+            self.report(f"the transaction of producer {producer_id} with offsets of group {group} cannot be looked for: {e}")
+            return None
 
     def sync(self, group: str) -> None:
         """Has what was appended of a group survive a loss of power. What keeps it from that is reported."""

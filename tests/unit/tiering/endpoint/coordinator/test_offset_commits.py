@@ -1,7 +1,6 @@
 """Commits, fetches and deletions of offsets by consumers that are no members of a group."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from archive_fakes import CountingIds
@@ -14,8 +13,7 @@ from local_log.engine.errors import MessageTooLarge
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.group_coordinator import REFUSED, GroupCoordinator
-from tiering.endpoint.coordinator.offset_metadata_manager import LogEnd
-from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer, partition_for
+from tiering.endpoint.coordinator.offsets_log import EndOfTransaction, Loaded, TransactionalProducer
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey, OffsetCommitValue
 from tiering.endpoint.coordinator.records import NO_EXPIRY, OffsetAndMetadata, Record, offset_commit_record, record
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -358,49 +356,3 @@ def test_the_bytes_of_a_commit_are_those_of_its_fields(
     key, kept = OffsetCommitKey(group, topic, number), OffsetAndMetadata(offset, epoch, metadata, T0, expires_ms, topic_id)
     value = OffsetCommitValue(offset, epoch, metadata, T0, expires_ms, topic_id)
     assert offset_commit_record(key, kept) == record(key, value, 4 if expires_ms == NO_EXPIRY else 1)
-
-
-def test_offsets_beyond_the_ends_of_logs_that_have_lost_records_are_set_to_these_for_good() -> None:
-    coordinator = Coordinator()
-    for number, offset in enumerate((9, 5, 9)):
-        coordinator.commit(offset, partition=number, committed_leader_epoch=3, committed_metadata="of ours")
-    ends = {0: LogEnd(ONE, 7), 1: LogEnd(ONE, 7)}
-    coordinator.started().lower_offsets(lambda topic, partition: ends.get(partition))
-    assert coordinator.offsets() == {("orders", 0): 7, ("orders", 1): 5, ("orders", 2): 9}
-    assert coordinator.fetch(0, 1) == {("orders", 0): (7, -1, "of ours", 0), ("orders", 1): (5, 3, "of ours", 0)}
-    assert coordinator.said == [
-        "group readers: 1 of its offsets were beyond the ends of their logs, which have lost records, and are set to these, "
-        "that of orders-0 to 7"
-    ]
-    assert coordinator.log.synced == len(coordinator.log.kept)
-    coordinator.started()
-    assert coordinator.offsets()["orders", 0] == 7
-
-
-def test_offsets_of_an_open_transaction_are_set_to_the_ends_of_their_logs_before_it_is_committed() -> None:
-    coordinator = Coordinator()
-    coordinator.commit(5)
-    pending(coordinator, 9, producer_id=4)
-    pending(coordinator, 6, producer_id=4, partition=1)
-    number = partition_for("readers", coordinator.log.partitions)
-    coordinator.log.kept = [
-        replace(one, transaction=(number, 4)) if isinstance(one, Loaded) and one.transaction else one
-        for one in coordinator.log.kept
-    ]
-    coordinator.started().lower_offsets(lambda topic, partition: LogEnd(ONE, 7))
-    assert coordinator.offsets() == {("orders", 0): 5}
-    assert coordinator.said == [
-        "group readers: 1 of its offsets in an open transaction of producer 4 were beyond the ends of their logs, which have "
-        "lost records, and are set to these, that of orders-0 to 7"
-    ]
-    assert coordinator.log.synced == len(coordinator.log.kept)
-    coordinator.log.kept.append(EndOfTransaction((number, 4), is_committed=True))
-    coordinator.started()
-    assert coordinator.offsets() == {("orders", 0): 7, ("orders", 1): 6}
-
-
-def test_offsets_of_a_former_topic_of_the_same_name_are_not_compared_with_the_end_of_the_new_one() -> None:
-    coordinator = Coordinator()
-    coordinator.commit(9, topic_id=OTHER)
-    coordinator.groups.lower_offsets(lambda topic, partition: LogEnd(ONE, 7))
-    assert (coordinator.offsets(), coordinator.said) == ({("orders", 0): 9}, [])
