@@ -8,19 +8,29 @@ from remote.manifest.model import Manifest
 from remote.manifest.transitions import first_seen, source_seen
 
 
-def log_recorded(manifest: Manifest, log: LogReader, start: int, source: str, now_ms: int, deleted_to: int = 0) -> Manifest:
+# Seven parameters: what was read of the log, and what its plan knows of it.
+def log_recorded(
+    manifest: Manifest,
+    log: LogReader,
+    start: int,
+    source: str,
+    now_ms: int,
+    deleted_to: int = 0,
+    *,
+    committed_from: int = 0,
+) -> Manifest:
     """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
-    `start` is the first offset that can be archived, `deleted_to` is as in Seen. Nothing is recorded for a folder without
-    segments. The log's end is read only if something has changed.
+    `start` is the first offset that can be archived, `deleted_to` is as in Seen, and nothing below `committed_from` can be
+    copied. Nothing is recorded for a folder without segments. The log's end is read only if something has changed.
     """
     if not log.segments:
         return manifest
     if not manifest.version:
         return first_seen(manifest, source, start, end_of(log))
-    first, active = log.segments[0].base_offset, log.segments[-1].base_offset
+    first, active = max(log.segments[0].base_offset, committed_from), log.segments[-1].base_offset
     end = end_of(log) if manifest.losses else INT64_MAX
-    held = ((first, active), (max(log.log_start_offset, active), end))
+    held = ((min(first, active), active), (max(log.log_start_offset, active), end))
     seen = Seen(source, log.log_start_offset, held, deleted_to)
     after = source_seen(local_deletions_recorded(manifest, seen, now_ms), source, start)
     return manifest if after == manifest else source_seen(after, source, start, end_of(log))

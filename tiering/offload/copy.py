@@ -155,15 +155,15 @@ class SegmentCopies:
         """Uploads a segment and commits it. Every error is in the result."""
         segment = replace(listed, next_base_offset=decision.segment.end_offset)
         try:
-            known, end = self.held.refresh(), segment_end(segment)
-            if covers(known, segment.base_offset, end):
+            known, start, end = self.held.refresh(), decision.segment.start_offset, segment_end(segment)
+            if covers(known, start, end):
                 return Done(_by_somebody_else(decision))
             log, is_clean = self._due.log, self._run.assumes_clean_elections
             # Of a log that has lost its checkpoint a batch tells; where nothing is to be proven, a damaged one does no harm.
             lineage = log.leader_epochs or (log.last_epoch if known.gaps else ())
-            check_copy(known, (segment.base_offset, end), lineage, end_of(log), is_clean=is_clean)
+            check_copy(known, (start, end), lineage, end_of(log), is_clean=is_clean)
             check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
-            ((entry, notes),) = self._uploaded([segment], check)
+            ((entry, notes),) = self._uploaded([segment], check, start)
         except Emptied:
             return self._as_emptied(decision)
         except Changed as e:
@@ -247,15 +247,20 @@ class SegmentCopies:
         else:
             yield from self.newly_lost()
 
-    def _uploaded(self, segments: list[Segment], check: Check | None = None) -> list[tuple[SegmentEntry, tuple[str, ...]]]:
-        """Uploads the segments' objects once all of them are checked. Raises Changed if their broker changed one meanwhile."""
+    def _uploaded(
+        self, segments: list[Segment], check: Check | None = None, start: int = 0
+    ) -> list[tuple[SegmentEntry, tuple[str, ...]]]:
+        """Uploads the segments' objects, each from offset `start` on, once all of them are checked.
+
+        Raises Changed if their broker changed one meanwhile.
+        """
         due, run = self._due, self._run
         before = [checked_state(due.log, segment) for segment in segments]
         for segment, state in zip(segments, before, strict=True):
             if not state.size:
                 refuse_emptied(due.log, segment)
         try:
-            datas = [segment_data(due.log, segment) for segment in segments]
+            datas = [segment_data(due.log, segment, start) for segment in segments]
             copies = [checked_copy(data) for data in datas]
             if check is not None:
                 check(copies, datas)

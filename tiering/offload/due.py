@@ -1,5 +1,6 @@
 """What is due of one log: its segments beside its newest manifest, and what an offload would do with each of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from local_log.log_reader import LogReader
@@ -8,14 +9,15 @@ from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.losses import new_losses
-from remote.manifest.model import Manifest, never_archived, refuse_deleted
+from remote.manifest.model import Manifest, covers, never_archived, refuse_deleted
 from remote.manifest.store import Stored, load_newest
 from remote.manifest.transitions import emptied
 from remote.store.api import ObjectStore
 from tiering.losses.former_topics import former_ids
 from tiering.losses.report import log_recorded
+from tiering.offload.below_log_start import first_committed_offset
 from tiering.offload.cleaned import Cleaned, cleaned_segments
-from tiering.offload.local_segment import local_segments, stable_offset
+from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
 from tiering.offload.other_records import refuse_other_records
 from tiering.offload.plan import Decision, lost_offsets, plan_offload
 
@@ -25,7 +27,7 @@ class OffloadPlan:
     """What an offload of one log would do, and from what it starts. `formers` are ids of topics that had its name before.
 
     `cleaned` are the segments that were cleaned since they were archived, and are to be copied again. Users are known to have
-    deleted the records below `deleted_to`.
+    deleted the records below `deleted_to`. What the log has below `committed_from` is not copied.
     """
 
     log: LogReader
@@ -35,6 +37,7 @@ class OffloadPlan:
     formers: tuple[str, ...] = ()
     cleaned: tuple[Cleaned, ...] = ()
     deleted_to: int = 0
+    committed_from: int = 0
 
     @property
     def manifest(self) -> Manifest:
@@ -59,7 +62,8 @@ class OffloadPlan:
 
     def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
         """The manifest with the state of the log recorded."""
-        return log_recorded(emptied(manifest, self.empty), self.log, self.start, source, now_ms, self.deleted_to)
+        after, first = emptied(manifest, self.empty), self.committed_from
+        return log_recorded(after, self.log, self.start, source, now_ms, self.deleted_to, committed_from=first)
 
 
 def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_to: int = 0) -> OffloadPlan:
@@ -75,16 +79,27 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_
     known = load_newest(store, path) or Stored(not_archived_yet(path, log), "")
     refuse_deleted(known.manifest)
     segments = local_segments(log)
+    committed_from = _committed_from(log, segments, known.manifest)
     refuse_other_records(log, segments, known.manifest)
-    stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
-    cleaned = cleaned_segments(log, segments, stable, known.manifest, store) if replaces and known.manifest.version else ()
-    decisions = plan_offload(segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned)
+    stable = stable_offset(log, committed_from) if len(segments) > 1 else log.log_start_offset
+    committed = (s for s in segments if s.base_offset >= committed_from)
+    cleaned = cleaned_segments(log, committed, stable, known.manifest, store) if replaces and known.manifest.version else ()
+    decisions = plan_offload(
+        segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned, committed_from=committed_from
+    )
     formers: tuple[str, ...] = ()
     if not known.manifest.version and log.segments:
         is_known, formers = former_ids(store, path)
         if is_known:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to)
+    return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to, committed_from)
+
+
+def _committed_from(log: LogReader, segments: Iterable[LocalSegment], manifest: Manifest) -> int:
+    """The `first_committed_offset`; 0 where nothing below the log start offset is to be copied, since files are read for it."""
+    below = (s for s in segments if s.base_offset < log.log_start_offset and s.end_offset is not None)
+    is_due = any(not covers(manifest, s.base_offset, s.end_offset or 0) for s in below)
+    return first_committed_offset(log) if is_due else 0
 
 
 def not_archived_yet(path: PartitionPath, log: LogReader) -> Manifest:

@@ -10,12 +10,21 @@ from tiering.offload.emptied import emptied_by_cleaner
 
 @dataclass(frozen=True, slots=True)
 class LocalSegment:
-    """A segment; `end_offset` is None for the active one. In an empty one compaction has left no batch. `size` is in bytes."""
+    """A segment; `end_offset` is None for the active one. In an empty one compaction has left no batch. `size` is in bytes.
+
+    Only what it has from `copied_from` on is copied.
+    """
 
     base_offset: int
     end_offset: int | None
     is_empty: bool = False
     size: int = 0
+    copied_from: int = 0
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is copied."""
+        return max(self.base_offset, self.copied_from)
 
 
 def local_segments(log: LogReader) -> tuple[LocalSegment, ...]:
@@ -28,8 +37,9 @@ def local_segments(log: LogReader) -> tuple[LocalSegment, ...]:
     )
 
 
-def stable_offset(log: LogReader) -> int:
-    """The offset below which every transaction is ended and replicated, also of what the folder has below the log start offset.
+def stable_offset(log: LogReader, committed_from: int = 0) -> int:
+    """The offset below which every transaction is ended and replicated, also of what the folder has from
+    `committed_from` on below the log start offset.
 
     The last stable offset is never below the log start offset, and a broker that has recovered its log knows transactions from
     there on only, so that its snapshots lack the others. So one that began before that, and has no end in the log, as the batches
@@ -37,10 +47,11 @@ def stable_offset(log: LogReader) -> int:
     who has been idle for long. Raises Corrupt, NotFound, Unreadable.
     """
     stable, start = log.last_stable_offset, log.log_start_offset
-    if log.segments[0].base_offset >= start:
+    if max(log.segments[0].base_offset, committed_from) >= start:
         return stable
     ended = {p.producer_id for p in log.producers_at(log.high_watermark) if p.current_txn_first_offset is None}
-    began = {txn.producer_id: txn.first_offset for txn in log.transactions_begun_before(start) if txn.producer_id not in ended}
+    unended = (txn for txn in log.transactions_begun_before(start, committed_from) if txn.producer_id not in ended)
+    began = {txn.producer_id: txn.first_offset for txn in unended}
     for found in log.ended_later(began, start):
         if found.txn.last_offset < log.high_watermark:
             del began[found.txn.producer_id]

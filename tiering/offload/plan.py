@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from local_log.ranges import Range
 from remote.manifest.gaps import NO_BATCH
@@ -9,6 +10,8 @@ from remote.manifest.losses import DELETED_BEFORE_COPY
 from remote.manifest.model import Manifest, covers, lacks_nothing
 from tiering.offload.cleaned import Cleaned
 from tiering.offload.local_segment import LocalSegment
+
+NOT_COMMITTED: Final = "below the log start offset, and not known to be committed"
 
 
 class Action(StrEnum):
@@ -41,13 +44,16 @@ def plan_offload(
     *,
     unproven: str = "",
     cleaned: tuple[Cleaned, ...] = (),
+    committed_from: int = 0,
 ) -> tuple[Decision, ...]:
     """A decision for each segment, in order. To copy: inactive, wholly below the last stable offset, not yet archived.
 
     The last stable offset is never above the high watermark, so what is copied is replicated and decided. `unproven` says why,
     where no offset is known to be. What is empty has nothing to copy: its offsets go with the segment before it. `cleaned` are
-    those that were cleaned since they were archived, and take the place of what is archived of them.
+    those that were cleaned since they were archived, and take the place of what is archived of them. What lies below
+    `committed_from` is not copied (see `first_committed_offset`).
     """
+    segments = tuple(replace(s, copied_from=committed_from) if s.base_offset < committed_from else s for s in segments)
     reaching = _over_empty(segments, last_stable_offset)
     decisions = {
         s.base_offset: _decide(s, r, last_stable_offset, manifest, unproven) for s, r in zip(segments, reaching, strict=True)
@@ -79,7 +85,10 @@ def _decide(listed: LocalSegment, segment: LocalSegment, last_stable_offset: int
     """`segment` is the listed one with the empty ones after it, of which an earlier run may have told the archive."""
     if segment.end_offset is None or listed.end_offset is None:
         return Decision(segment, Action.keep, "active")
-    if covers(manifest, listed.base_offset, listed.end_offset) and lacks_nothing(manifest, listed.end_offset, segment.end_offset):
+    start, end = listed.start_offset, listed.end_offset
+    if start >= end and not covers(manifest, listed.base_offset, end):
+        return Decision(segment, Action.keep, NOT_COMMITTED)
+    if covers(manifest, start, end) and lacks_nothing(manifest, end, segment.end_offset):
         below = segment.end_offset <= manifest.log_start_offset
         return Decision(segment, Action.keep if below else Action.archived, "below the log start offset" if below else "archived")
     if segment.end_offset > last_stable_offset:

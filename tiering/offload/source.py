@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from local_log.errors import Corrupt, LogError
 from local_log.file_range import FileState
 from local_log.formats.checkpoints import epochs_before
@@ -77,8 +79,43 @@ def _offsets(names: list[str]) -> tuple[set[int], set[int]]:
     return logs, others
 
 
-def segment_data(log: LogReader, segment: Segment) -> LogSegmentData:
-    """An inactive segment as the uploader takes it. Raises Corrupt, NotFound, Unreadable."""
+def segment_data(log: LogReader, segment: Segment, start_offset: int = 0) -> LogSegmentData:
+    """An inactive segment as the uploader takes it, from `start_offset` on. Raises Corrupt, NotFound, Unreadable."""
+    if start_offset <= segment.base_offset:
+        return replace(_data(log, segment, segment.base_offset), open_transactions=_open_at_start(log, segment))
+    return _from(_data(log, segment, start_offset), segment, start_offset)
+
+
+def _from(whole: LogSegmentData, segment: Segment, start_offset: int) -> LogSegmentData:
+    """The batches from `start_offset` on, as a segment that begins there. What lies beside it is made of them alone."""
+    position = _position(segment, start_offset)
+
+    def read(start: int, stop: int) -> Buffer:
+        return whole.read(position + start, position + stop)
+
+    note = f"what lies below offset {start_offset} was left out: it is below the log start offset, and not known to be committed"
+    return replace(
+        whole,
+        base_offset=start_offset,
+        size=whole.size - position,
+        read=read,
+        offset_index=None,
+        time_index=None,
+        txn_index=None,
+        notes=(note, *whole.notes),
+    )
+
+
+def _position(segment: Segment, offset: int) -> int:
+    """Where the first batch of a segment starts that begins at or above an offset; its size where none does."""
+    for chunk in segment.chunks(offset):
+        rows = np.flatnonzero(chunk.batches.base_offset >= offset)
+        if len(rows):
+            return chunk.position + int(chunk.batches.positions[rows[0]])
+    return segment.size()
+
+
+def _data(log: LogReader, segment: Segment, start_offset: int) -> LogSegmentData:
     end = segment_end(segment)
     file = segment.path(LOG)
 
@@ -97,8 +134,7 @@ def segment_data(log: LogReader, segment: Segment) -> LogSegmentData:
         txn_index=_optional(segment, TXN_INDEX),
         producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),
-        aborted_later=partial(_aborted_later, log, segment.base_offset, end),
-        open_transactions=_open_at_start(log, segment),
+        aborted_later=partial(_aborted_later, log, start_offset, end),
         notes=notes,
     )
 

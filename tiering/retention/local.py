@@ -71,7 +71,7 @@ def held(store: ObjectStore, log: LogReader) -> Held:
         raise Conflict(
             f"{log.partition}: the log diverged from the archive below {manifest.end_offset}; nothing of it is deleted"
         )
-    gaps = [gap.start for gap in manifest.holes if gap.end > first]
+    gaps = [gap.start for gap in manifest.holes if gap.end > max(first, log.log_start_offset)]
     return Held(min(gaps, default=manifest.end_offset) - 1, manifest.log_start_offset, manifest)
 
 

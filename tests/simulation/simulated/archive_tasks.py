@@ -110,7 +110,6 @@ class Tasks:
             archived = newest.manifest.end_offset if newest is not None else 0
             limit = broker.log.high_watermark if actor.chance(self.losses) else min(archived, broker.log.high_watermark)
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
-            bases = [base for base in bases if broker.cluster.agrees_at(base)]
             if bases:
                 to = actor.random.choice(bases)
                 broker.log.maybe_increment_log_start_offset(to)

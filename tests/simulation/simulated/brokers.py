@@ -290,14 +290,6 @@ class Cluster:
         self.log.epochs.assign(self.epoch, self.log.log_end_offset)
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} leads in epoch {self.epoch}")
 
-    def agrees_at(self, offset: int) -> bool:
-        """Whether each replica has the committed records up to this offset, or ends below it.
-
-        A former leader may have other records there. It would keep them if the leader's log started at the offset: asked for an
-        earlier epoch, a leader answers that it ended where its log starts, as Kafka's does.
-        """
-        return not any(b.log.high_watermark < offset <= b.log.log_end_offset for b in self.brokers)
-
     def remake(self, topic_id: str) -> DeletedLog:
         """The topic is deleted, and another one of its name is made: it begins at offset 0 in epoch 0. What the first one had."""
         deleted = DeletedLog(

@@ -1,17 +1,25 @@
 """Segments below the log start offset, which lie in the folder until the broker deletes them, and are archived while they do."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from archive_fakes import CountingIds, FixedClock
+from logs_at_work import batch_of
 from logs_to_archive import path_of
 from owned_logs import OwnedLog
-from small_logs import NOW, records
+from replaced import records as records_of
+from small_logs import NOW, marker, records
 
+from local_log.engine.producers.state import Origin
 from local_log.formats.checkpoints import EpochEntry
+from local_log.formats.filenames import PARTITION_METADATA
+from local_log.formats.partition_metadata import write_topic_id
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
+from remote.read.log import ArchivedLog
+from tiering.offload.below_log_start import first_committed_offset
 from tiering.offload.copy import OffloadRun, offload
 from tiering.offload.due import plan
 
@@ -90,25 +98,86 @@ def with_epochs(log: OwnedLog, *epochs: int) -> None:
             log.log.append_as_leader(records(0, 2, value=b"v" * 40, time=NOW), epoch)
 
 
-def test_the_archive_knows_the_epochs_of_segments_from_before_those_of_the_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [34, 40])
+def test_the_archive_knows_the_epoch_of_segments_from_before_that_of_the_log(tmp_path: Path, start: int) -> None:
     log = OwnedLog(str(tmp_path))
     with_epochs(log, 0)
     archived(log)
+    with_epochs(log, 0, 0)
+    log.log.append_as_leader(records(0, 2, value=b"v" * 40, time=NOW), 1)
+    log.log.maybe_increment_log_start_offset(start)
+    assert log.log.epochs.entries[0] == EpochEntry(0, start)
+    assert archived(log).leader_epochs[0] == EpochEntry(0, 0)
+    assert archived(log).gaps == ()
+
+
+@pytest.mark.parametrize("start", [32, 34, 40])
+def test_of_an_earlier_epoch_nothing_is_archived_from_below_the_log_start(tmp_path: Path, start: int) -> None:
+    """A former leader may have it, whose records were never committed."""
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0)
+    before = archived(log).end_offset
     with_epochs(log, 1, 2)
-    starts = tuple(log.log.epochs.entries)
-    assert starts == (EpochEntry(0, 0), EpochEntry(1, 16), EpochEntry(2, 32))
+    log.log.maybe_increment_log_start_offset(start)
+    after = archived(log)
+    assert [(gap.start, gap.end) for gap in after.gaps] == [(before, 32)]
+    assert [(loss.start, loss.end) for loss in after.losses] == [(before, 32)]
+    assert after.leader_epochs == (EpochEntry(0, 0), EpochEntry(2, 32))
+    assert after.end_offset > 40
+    fetched = records_of(ArchivedLog(log.store, after), 32, after.end_offset)
+    assert fetched == records_of(replace(log.reader, checkpointed_start=0), 32, after.end_offset)
+    assert [offset for offset, _, _ in fetched] == list(range(32, after.end_offset))
+    assert archived(log) == after
+
+
+def test_where_no_record_is_left_above_the_log_start_none_below_is_archived(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0)
+    before = archived(log)
+    with_epochs(log, 0)
+    log.log.maybe_increment_log_start_offset(32)
+    log.log.roll()
+    after = archived(log)
+    assert (after.end_offset, [(loss.start, loss.end) for loss in after.losses]) == (before.end_offset, [(before.end_offset, 32)])
+
+
+def test_what_lies_before_a_damaged_file_is_not_known_to_be_committed(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0, 0, 0)
     log.log.maybe_increment_log_start_offset(40)
-    assert tuple(log.log.epochs.entries) == (EpochEntry(2, 40),)
-    assert archived(log).leader_epochs == starts
+    assert first_committed_offset(log.reader) == 0
+    file = tmp_path / "orders-0" / f"{24:020}.log"
+    file.write_bytes(b"\xff" * file.stat().st_size)
+    assert first_committed_offset(log.reader) == 30
+
+
+def test_only_an_aborted_transaction_that_reaches_above_the_log_start_is_told_of_what_was_left_out(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    log.transaction(7, 1, commit=None)
+    log.transaction(8, 1, commit=False)
+    start = log.log.log_end_offset
+    log.log.append_as_leader(batch_of("x", producer=7, sequence=1, transactional=True), 1)
+    log.log.append_as_leader(marker(0, 7, commit=False), 1, Origin.COORDINATOR)
+    with_epochs(log, 1)
+    log.log.maybe_increment_log_start_offset(start)
+    after = archived(log)
+    assert after.entries[0].base_offset == start > log.reader.segments[0].base_offset
+    aborted = ArchivedLog(log.store, after).aborted(start, after.end_offset)
+    assert [(txn.producer_id, txn.first_offset) for txn in aborted] == [(7, start)]
 
 
 def test_another_replica_with_its_whole_history_goes_on_with_such_an_archive(tmp_path: Path) -> None:
     first = OwnedLog(str(tmp_path / "a"))
     second = OwnedLog(str(tmp_path / "b"), first.store)
+    for log in (first, second):
+        (Path(log.folder) / PARTITION_METADATA).write_bytes(write_topic_id("A" * 21 + "Q"))
     with_epochs(first, 0)
     archived(first, "a")
     with_epochs(first, 1, 2)
     with_epochs(second, 0, 1, 2, 2)
     first.log.maybe_increment_log_start_offset(40)
-    archived(first, "a")
-    assert archived(second, "b").end_offset > first.log.log_end_offset
+    assert archived(first, "a").gaps
+    after = archived(second, "b")
+    assert after.end_offset > first.log.log_end_offset
+    assert after.leader_epochs == tuple(second.log.epochs.entries)
+    assert (after.gaps, after.losses) == ((), ())

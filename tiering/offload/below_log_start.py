@@ -1,0 +1,74 @@
+"""What a log has below its log start offset: which of it is known to be committed, so that it may be archived.
+
+    offset      100         150         200
+    leader                  |--epoch 5--|···     its log starts at 150, so it no longer knows epoch 4
+    follower    |--epoch 4--|--epoch 5--|···     led in epoch 4; what it has from 120 on was never committed
+
+A follower asks its leader where its own last epoch ended. A leader that knows no epoch as old answers with its log start offset
+(LeaderEpochFileCache.endOffsetFor), so a former leader keeps up to there what only it has. No consumer can read it. An epoch has
+one leader, who only appends: below the log start offset, records of the epoch of those above are the same in both logs.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from local_log.errors import Corrupt, NotFound
+from local_log.formats.record import NO_EPOCH
+from local_log.log_reader import LogReader
+from local_log.segment_reader import Segment
+
+if TYPE_CHECKING:
+    from local_log.formats.record_batch.batch_v2 import Batches
+
+
+def first_committed_offset(log: LogReader) -> int:
+    """The first offset from which on all records below the high watermark are known to be those that the leader has.
+
+    That is the log start offset, or below it the first batch of the leader epoch that goes on there. Where a file is damaged or
+    gone, nothing is known of what lies before it.
+    """
+    start = first = log.log_start_offset
+    try:
+        found = _first_epoch(log.segments, start)
+        if found is None:
+            return start
+        first, epoch = max(min(start, found[0]), found[2]), found[1]
+        for segment in reversed([s for s in log.segments if s.base_offset < first]):
+            head = _first_epoch([segment], segment.base_offset)
+            if head is not None and head[1] != epoch:
+                return min(first, _first_of(segment, epoch, otherwise=first))
+            first = segment.base_offset
+    except (Corrupt, NotFound):
+        pass
+    return first
+
+
+def _first_epoch(segments: Iterable[Segment], offset: int) -> tuple[int, int, int] | None:
+    """The base offset and the epoch of the first batch that ends at or above an offset, and the base offset of its segment."""
+    for segment in segments:
+        for batches in _batches(segment, offset):
+            rows = np.flatnonzero(batches.last_offset >= offset)
+            if len(rows):
+                return int(batches.base_offset[rows[0]]), int(_epochs(batches)[rows[0]]), segment.base_offset
+    return None
+
+
+def _first_of(segment: Segment, epoch: int, *, otherwise: int) -> int:
+    """The base offset of a segment's first batch of an epoch."""
+    for batches in _batches(segment, segment.base_offset):
+        rows = np.flatnonzero(_epochs(batches) == epoch)
+        if len(rows):
+            return int(batches.base_offset[rows[0]])
+    return otherwise
+
+
+def _batches(segment: Segment, offset: int) -> "Iterator[Batches]":
+    if segment.next_base_offset is None or segment.next_base_offset > offset:
+        yield from (chunk.batches for chunk in segment.chunks(offset))
+
+
+def _epochs(batches: "Batches") -> Any:
+    none = np.full(len(batches.base_offset), NO_EPOCH)
+    return none if batches.are_messages else batches.header["partition_leader_epoch"]
