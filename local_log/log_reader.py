@@ -122,14 +122,12 @@ class LogReader:
         offset, producers = self._snapshot()
         return open_transactions(producers, self._chunks(offset), self.high_watermark)
 
-    def transactions_begun_before(self, offset: int, since: int = 0) -> tuple[OpenTransaction, ...]:
-        """The transactions open at `offset` by the batches from `since` on alone, also those below the log start offset.
+    def transactions_begun_before(self, offset: int) -> tuple[OpenTransaction, ...]:
+        """The transactions open at `offset` by the batches in the folder alone, also those below the log start offset.
 
         Raises Corrupt, NotFound.
         """
-        first = max(since, self.segments[0].base_offset)
-        chunks = (chunk.where(chunk.batches.base_offset >= first) for chunk in self._chunks(first))
-        return open_transactions((), chunks, offset)
+        return open_transactions((), self._chunks(self.segments[0].base_offset), offset)
 
     @cached_property
     def topic_id(self) -> str:

@@ -81,7 +81,7 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_
     segments = local_segments(log)
     committed_from = _committed_from(log, segments, known.manifest)
     refuse_other_records(log, segments, known.manifest)
-    stable = stable_offset(log, committed_from) if len(segments) > 1 else log.log_start_offset
+    stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
     committed = (s for s in segments if s.base_offset >= committed_from)
     cleaned = cleaned_segments(log, committed, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(

@@ -37,9 +37,8 @@ def local_segments(log: LogReader) -> tuple[LocalSegment, ...]:
     )
 
 
-def stable_offset(log: LogReader, committed_from: int = 0) -> int:
-    """The offset below which every transaction is ended and replicated, also of what the folder has from
-    `committed_from` on below the log start offset.
+def stable_offset(log: LogReader) -> int:
+    """The offset below which every transaction is ended and replicated, also of what the folder has below the log start offset.
 
     The last stable offset is never below the log start offset, and a broker that has recovered its log knows transactions from
     there on only, so that its snapshots lack the others. So one that began before that, and has no end in the log, as the batches
@@ -47,11 +46,10 @@ def stable_offset(log: LogReader, committed_from: int = 0) -> int:
     who has been idle for long. Raises Corrupt, NotFound, Unreadable.
     """
     stable, start = log.last_stable_offset, log.log_start_offset
-    if max(log.segments[0].base_offset, committed_from) >= start:
+    if log.segments[0].base_offset >= start:
         return stable
     ended = {p.producer_id for p in log.producers_at(log.high_watermark) if p.current_txn_first_offset is None}
-    unended = (txn for txn in log.transactions_begun_before(start, committed_from) if txn.producer_id not in ended)
-    began = {txn.producer_id: txn.first_offset for txn in unended}
+    began = {txn.producer_id: txn.first_offset for txn in log.transactions_begun_before(start) if txn.producer_id not in ended}
     for found in log.ended_later(began, start):
         if found.txn.last_offset < log.high_watermark:
             del began[found.txn.producer_id]

@@ -130,6 +130,23 @@ def test_of_an_earlier_epoch_nothing_is_archived_from_below_the_log_start(tmp_pa
     assert archived(log) == after
 
 
+def test_an_open_transaction_of_an_earlier_epoch_holds_back_what_lies_above_the_log_start(tmp_path: Path) -> None:
+    log, began = with_an_open_transaction(tmp_path)
+    with_epochs(log, 1)
+    start = log.log.log_end_offset - 8
+    log.log.maybe_increment_log_start_offset(start)
+    log.log.close()
+    for snapshot in (tmp_path / "orders-0").glob("*.snapshot"):
+        snapshot.unlink()
+    log.log = log.opened(start=start)
+    with_epochs(log, 1)
+    assert log.log.last_stable_offset > start
+    assert archived(log).end_offset <= began
+    log.log.append_as_leader(marker(0, 1, commit=False), 1, Origin.COORDINATOR)
+    with_epochs(log, 1)
+    assert archived(log).end_offset > start
+
+
 def test_where_no_record_is_left_above_the_log_start_none_below_is_archived(tmp_path: Path) -> None:
     log = OwnedLog(str(tmp_path))
     with_epochs(log, 0)
