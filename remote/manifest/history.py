@@ -8,7 +8,7 @@
 An epoch has one leader, who only appends, so two logs that have a record of one epoch agree on all before the earlier one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -25,7 +25,10 @@ _REMEDY = "see tiering diverged show"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What an archive knows of a log from `start` up to `end`: its leader epochs, and in which ranges it has nothing of it."""
+    """What an archive knows of a log from `start` up to `end`: its leader epochs, and in which ranges it has nothing of it.
+
+    `behind` gives the leader epoch of the first batch behind a gap by where the gap ends, as far as that is known.
+    """
 
     epochs: Epochs
     gaps: Ranges
@@ -33,13 +36,15 @@ class History:
     end: int
     has_id: bool
     """Where a topic has no id, the log may be that of another topic of the same name, and an epoch in common proves nothing."""
+    behind: Mapping[int, int]
 
     @classmethod
     def of(cls, manifest: Manifest) -> "History":
         """That of a manifest."""
         gaps = joined(sorted((gap.start, gap.end) for gap in manifest.gaps))
         has_id = manifest.topic_id != ZERO_TOPIC_ID
-        return cls(manifest.leader_epochs, gaps, manifest.log_start_offset, manifest.end_offset, has_id)
+        behind = {e.base_offset: e.leader_epochs[0].epoch for e in manifest.entries if e.leader_epochs} if gaps else {}
+        return cls(manifest.leader_epochs, gaps, manifest.log_start_offset, manifest.end_offset, has_id, behind)
 
     def below(self, offset: int) -> "History":
         """The part below an offset, without a gap at its end."""
@@ -47,10 +52,16 @@ class History:
         return replace(self, epochs=epochs_before(self.epochs, end), gaps=clipped(self.gaps, 0, end), end=end)
 
     def is_continued_by(self, gap: Range, lineage: Epochs, log_end: int) -> bool:
-        """Whether a log's records in a part of a gap are of this history: both have a record of one epoch after that part."""
+        """Whether a log's records in a part of a gap are of this history: both have a record of one epoch after that part.
+
+        The archive of a compacted log may name a later start of an epoch than it had, and the epoch before it seems to reach up
+        to there. Of the epochs that began before the gap's end, only the last counts, and those that a batch shows.
+        """
         after_part = {e.epoch for e, end in _with_ends(lineage, log_end) if e.start_offset < end and end >= gap[1]}
         gap_end = next(end for start, end in self.gaps if start <= gap[0] < end)
-        return any(e.epoch in after_part for e, end in _with_ends(self.epochs, self.end) if end > gap_end)
+        first = self.behind.get(gap_end, self.epochs[-1].epoch)
+        reaching = (e for e, end in _with_ends(self.epochs, self.end) if end > gap_end)
+        return any(e.epoch in after_part for e in reaching if e.start_offset >= gap_end or e.epoch >= first)
 
     def with_epochs_in_gaps(self, lineage: Epochs, log_end: int, end_offset: int, *, is_clean: bool = False) -> "History":
         """The same with the epochs, and the earlier starts of epochs, that a log has below `end_offset` where this has a gap.

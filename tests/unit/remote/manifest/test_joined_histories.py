@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from made_manifests import entry, epochs, manifest
+from made_manifests import entry, epochs, manifest, paged
 
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
@@ -142,6 +142,26 @@ def test_a_log_of_one_epoch_fills_a_gap_of_that_epoch_though_it_ends_there() -> 
     before = segment_copied(first, entry(170, 200), epochs((0, 0)), "", 7)
     after = segment_copied(before, entry(100, 130), epochs((0, 0)), "", 7, log_end=140)
     assert [(gap.start, gap.end) for gap in after.gaps] == [(130, 170)]
+
+
+@pytest.mark.parametrize("in_page", [True, False])
+def test_an_epoch_that_seems_to_reach_behind_a_gap_since_the_next_one_is_known_too_late_proves_nothing(*, in_page: bool) -> None:
+    """Epoch 2 began at 140. The replica was built when compaction had left nothing of it below 190; epoch 1 lost an election."""
+    first = manifest(entry(0, 100), leader_epochs=epochs((1, 0)), topic_id="T" * 22)
+    behind, newest = (entry(base, 200, leader_epochs=epochs((2, 190))) for base in (170, 180))
+    before = segment_copied(first, behind, epochs((1, 0), (2, 190)), "", 7)
+    if in_page:
+        before = replace(before, entries=(newest,), pages=(paged(first.entries[0], behind),))
+    with pytest.raises(Conflict, match=r"gap \[100, 130\)"):
+        check_copy(before, (100, 130), epochs((1, 0)), 185)
+    check_copy(before, (100, 130), epochs((1, 0), (2, 140)), 195)
+    check_copy(before, (100, 130), epochs((1, 0), (2, 190)), 195)
+
+
+def test_an_epoch_of_the_first_batch_behind_a_gap_proves_what_lies_in_it_though_later_ones_are_known() -> None:
+    first = manifest(entry(0, 100), leader_epochs=epochs((1, 0)), topic_id="T" * 22)
+    before = segment_copied(first, entry(170, 200, leader_epochs=epochs((1, 170), (2, 190))), epochs((1, 0), (2, 190)), "", 7)
+    check_copy(before, (100, 130), epochs((1, 0)), 140)
 
 
 def test_epochs_in_a_gap_are_not_joined_without_a_topic_id() -> None:
