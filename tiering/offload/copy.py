@@ -20,13 +20,13 @@ from remote.clock import Clock, Ids
 from remote.manifest.entries import Entries
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.held_manifest import HeldManifest
-from remote.manifest.history import check_copy, check_history
+from remote.manifest.history import check_history
 from remote.manifest.losses import GONE, new_losses
 from remote.manifest.model import LIMITS, Limits, Manifest, covers
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
 from remote.manifest.superseding import Superseding, refuse_too_many
-from remote.manifest.transitions import emptied, segment_copied, source_seen
+from remote.manifest.transitions import segment_copied, source_seen
 from remote.segment.check import LogSegmentData, SegmentCopy
 from remote.segment.repair import checked_copy
 from remote.segment.upload import NO_TRANSFORMS, copy_segment
@@ -158,10 +158,7 @@ class SegmentCopies:
             known, start, end = self.held.refresh(), decision.segment.start_offset, segment_end(segment)
             if covers(known, start, end):
                 return Done(_by_somebody_else(decision))
-            log, is_clean = self._due.log, self._run.assumes_clean_elections
-            # Of a log that has lost its checkpoint a batch tells; where nothing is to be proven, a damaged one does no harm.
-            lineage = log.leader_epochs or (log.last_epoch if known.gaps else ())
-            check_copy(known, (start, end), lineage, end_of(log), is_clean=is_clean)
+            self._due.check_copy(known, (start, end), is_clean=self._run.assumes_clean_elections)
             check = partial(check_overlap, self._due.log, known, self._run.store, reading_with(self._run.transforms))
             ((entry, notes),) = self._uploaded([segment], check, start)
         except Emptied:
@@ -288,10 +285,12 @@ class SegmentCopies:
         epochs, end = epochs_with_batches(due.log.leader_epochs, entry.leader_epochs), end_of(due.log)
         now_ms, is_clean = self._run.clock.now_ms(), self._run.assumes_clean_elections
         copied = segment_copied(known, entry, epochs, gap_reason, now_ms, log_end=end, is_clean=is_clean)
-        return known if copied is known else source_seen(emptied(copied, due.empty), self._run.source, due.start, end)
+        return known if copied is known else source_seen(due.emptied(copied, is_clean=is_clean), self._run.source, due.start, end)
 
     def _seen(self, before: Manifest) -> Manifest:
-        after = self._due.log_recorded(before, self._run.source, self._run.clock.now_ms())
+        after = self._due.log_recorded(
+            before, self._run.source, self._run.clock.now_ms(), is_clean=self._run.assumes_clean_elections
+        )
         self._lost = new_losses(before, after)
         return after
 

@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from local_log.errors import FILE_ERRORS, Conflict, NotFound, TopicDeleted
 from local_log.log_reader import LogReader
-from local_log.ranges import Range
+from local_log.ranges import Range, uncovered
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.gaps import NO_BATCH
+from remote.manifest.history import check_copy
 from remote.manifest.losses import new_losses
 from remote.manifest.model import Manifest, covers, never_archived, refuse_deleted
 from remote.manifest.store import Stored, load_newest
 from remote.manifest.transitions import emptied
 from remote.store.api import ObjectStore
 from tiering.losses.former_topics import former_ids
-from tiering.losses.report import log_recorded
+from tiering.losses.report import end_of, log_recorded
 from tiering.offload.below_log_start import first_committed_offset
 from tiering.offload.cleaned import Cleaned, cleaned_segments
 from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
@@ -60,10 +62,29 @@ class OffloadPlan:
         """Those that an offload would record."""
         return tuple(map(lost_offsets, new_losses(self.manifest, self.log_recorded(self.manifest, source, now_ms))))
 
-    def log_recorded(self, manifest: Manifest, source: str, now_ms: int) -> Manifest:
-        """The manifest with the state of the log recorded."""
-        after, first = emptied(manifest, self.empty), self.committed_from
+    def log_recorded(self, manifest: Manifest, source: str, now_ms: int, *, is_clean: bool = False) -> Manifest:
+        """The manifest with the state of the log recorded; `is_clean` as in `check_copy`."""
+        after, first = self.emptied(manifest, is_clean=is_clean), self.committed_from
         return log_recorded(after, self.log, self.start, source, now_ms, self.deleted_to, committed_from=first)
+
+    def emptied(self, manifest: Manifest, *, is_clean: bool = False) -> Manifest:
+        """The manifest in which gaps are of compaction where it has left no batch in the log, if the log may fill them."""
+        gaps = ((gap.start, gap.end) for gap in manifest.gaps if not gap.is_of_compaction) if self.empty else ()
+        whole = (gap for gap in gaps if not uncovered(self.empty, *gap))
+        return emptied(manifest, [gap for gap in whole if self._may_fill(manifest, gap, is_clean=is_clean)])
+
+    def check_copy(self, manifest: Manifest, offsets: Range, *, is_clean: bool = False) -> None:
+        """As `remote.manifest.history.check_copy`. Raises Conflict, TopicDeleted, Corrupt, NotFound."""
+        # Of a log that has lost its checkpoint a batch tells; where nothing is to be proven, a damaged one does no harm.
+        lineage = self.log.leader_epochs or (self.log.last_epoch if manifest.gaps else ())
+        check_copy(manifest, offsets, lineage, end_of(self.log), is_clean=is_clean)
+
+    def _may_fill(self, manifest: Manifest, gap: Range, *, is_clean: bool) -> bool:
+        try:
+            self.check_copy(manifest, gap, is_clean=is_clean)
+        except (*FILE_ERRORS, Conflict, NotFound, TopicDeleted):
+            return False
+        return True
 
 
 def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_to: int = 0) -> OffloadPlan:

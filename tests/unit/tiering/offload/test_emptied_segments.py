@@ -1,14 +1,15 @@
 """Segments that a log cleaner empties while a copy is under way, and log files that have lost their bytes without one."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore
 from golden_logs import broker_logs
-from keyed_logs import KeyedLog
+from keyed_logs import TOPIC_ID, KeyedLog
 from logs_to_archive import cut_finer, local_logs, path_of
-from made_manifests import assert_sound_chain
+from made_manifests import assert_sound_chain, entry, epochs, manifest
 from one_offload import TXN
 from one_offload import run as run_once
 
@@ -120,3 +121,17 @@ def test_a_log_file_that_lost_its_bytes_is_damage_in_a_compacted_log_too(log: Ke
     errors = [d.error for d in done_of(planned(log, store), store) if d.error]
     assert [type(e) for e in errors] == [Corrupt]
     assert [(g.start, g.end) for g in newest(log, store).holes] == [(3, 4)]
+
+
+@pytest.mark.parametrize(("known", "is_told"), [(((0, 0),), True), (((0, 0), (2, 3)), False)])
+def test_only_a_log_that_may_fill_a_gap_tells_that_compaction_has_left_nothing_in_it(
+    log: KeyedLog, known: tuple[tuple[int, int], ...], *, is_told: bool
+) -> None:
+    """The leader of epoch 0 may have lost an unclean election, and its cleaner has taken records that nobody else had."""
+    assert clean_each(log) == [(1, 2), (2, 3)]
+    due, lineage = planned(log, MemoryStore()), epochs(*known)
+    behind = entry(3, 4, leader_epochs=lineage[-1:])
+    gapped = replace(manifest(entry(0, 1), behind, leader_epochs=lineage), topic_id=TOPIC_ID)
+    assert [gap.is_of_compaction for gap in due.emptied(gapped).gaps] == [is_told]
+    assert [gap.is_of_compaction for gap in due.log_recorded(gapped, "source", 1).gaps] == [is_told]
+    assert [gap.is_of_compaction for gap in due.emptied(gapped, is_clean=True).gaps] == [True]
