@@ -4,8 +4,7 @@ A broker renames, deletes and compacts segments at any time without notice. So t
 the log file must be the same and unchanged both times: `checked_state` gives the state to be compared.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -25,12 +24,12 @@ from local_log.formats.filenames import (
     offset_file,
     parse_offset_file,
 )
-from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.primitives import Buffer
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile
+from tiering.offload.aborted_later import aborted_later
 from tiering.offload.changed import Changed
 
 
@@ -134,7 +133,7 @@ def _data(log: LogReader, segment: Segment, start_offset: int) -> LogSegmentData
         txn_index=_optional(segment, TXN_INDEX),
         producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),
-        aborted_later=partial(_aborted_later, log, start_offset, end),
+        aborted_later=partial(aborted_later, log, start_offset, end),
         notes=notes,
     )
 
@@ -148,31 +147,6 @@ def _open_at_start(log: LogReader, segment: Segment) -> dict[int, int]:
         return log.transactions_at(segment.base_offset)
     except LogError:
         return {}
-
-
-def _aborted_later(log: LogReader, start: int, end: int, followed: Mapping[int, int]) -> tuple[AbortedTxn, ...]:
-    """Those that are open at `end` and aborted later on; `followed` are open there by the batches of a segment from `start` on.
-
-    A snapshot may say more than the batches: compaction may have taken all that a transaction had in the segment. It may say
-    less, too: a broker that has recovered its log knows transactions from the log start offset on.
-
-    Raises Changed for one that has records in the segment and no end: below the last stable offset all have ended, so the log has
-    lost the marker since that was read.
-    """
-    open_at_end = dict(followed)
-    with suppress(LogError):
-        for producer_id, first in log.transactions_at(end).items():
-            open_at_end[producer_id] = min(first, open_at_end.get(producer_id, first))
-    ended = log.ended_later(open_at_end, end)
-    for producer_id in followed.keys() - {one.txn.producer_id for one in ended}:
-        first = open_at_end[producer_id]
-        if first < log.last_stable_offset and log.has_transactional_records(producer_id, max(first, start), end):
-            raise Changed(
-                f"{log.folder}: the transaction of producer {producer_id} from offset {first} on has no end in the log, which "
-                f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, offload another replica; "
-                "where none has its end, and it is known to have been aborted, write that with kafka-transactions.sh abort"
-            )
-    return tuple(one.txn for one in ended if one.is_aborted)
 
 
 def _snapshot(log: LogReader, segment: Segment, end: int) -> tuple[SegmentFile | None, tuple[str, ...]]:

@@ -75,7 +75,7 @@ def archive_to_the_high_watermark() -> None:
 
 @mutant
 def archive_by_the_last_stable_offset_alone() -> None:
-    aborted_later = source._aborted_later
+    aborted_later = source.aborted_later
 
     def unasked(log: Any, start: int, end: int, followed: Any) -> Any:
         try:
@@ -84,7 +84,7 @@ def archive_by_the_last_stable_offset_alone() -> None:
             return ()
 
     due.stable_offset = lambda log: log.last_stable_offset
-    source._aborted_later = unasked
+    source.aborted_later = unasked
 
 
 @mutant

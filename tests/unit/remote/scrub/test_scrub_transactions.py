@@ -132,7 +132,7 @@ def test_aborts_are_missed_that_an_earlier_version_did_not_archive_after_a_recov
         log.log = log.opened(start=30)
         with monkeypatch.context() as patch:
             if version == "earlier":
-                patch.setattr(source, "_aborted_later", aborted_later)
+                patch.setattr(source, "aborted_later", aborted_later)
             log.offload()
         told[version] = findings(log.store, deep=True)
     lines = [(f.kind, SAID.findall(f.problem)) for f in told["earlier"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from archive_fakes import MemoryStore
-from logs_to_archive import local_logs, offload_all
+from logs_to_archive import local_logs, offload_all, path_of
 from owned_logs import OwnedLog
 from restored_logs import plans, run_soundly
 from scrubbed import findings
@@ -18,6 +18,8 @@ from local_log.os_disk import OsWritableDisk
 from remote.manifest.entries import Entries
 from remote.manifest.model import Gap
 from remote.manifest.segment_entry import PRODUCER_SNAPSHOT, AuxRange, SegmentEntry
+from remote.manifest.store import load_newest
+from remote.read.log import ArchivedLog
 from remote.segment_bytes import StoredBytes
 from tiering.read.tiered_log import Isolation, TieredLog
 from tiering.restore.plan import plan_restore
@@ -66,7 +68,11 @@ def _without_snapshot(entry: SegmentEntry) -> dict[str, AuxRange]:
 
 
 def read(log: LogReader) -> set[int]:
-    records = TieredLog(log, None).read(log.log_start_offset, isolation=Isolation.read_committed)
+    return committed(TieredLog(log, None), log.log_start_offset)
+
+
+def committed(log: TieredLog, start: int, end: int | None = None) -> set[int]:
+    records = log.read(start, end, isolation=Isolation.read_committed)
     return {offset for batch in records for offset in batch.column("offset").to_pylist()}
 
 
@@ -115,6 +121,32 @@ def test_a_transaction_ends_as_it_did_whose_marker_was_in_a_gap(
     found = read(log)
     assert {BEGAN, BEGAN + 1} & found == ({BEGAN, BEGAN + 1} if commit else set())
     assert {NEXT_BEGUN - 2, NEXT_BEGUN - 1} & found == ({NEXT_BEGUN - 2, NEXT_BEGUN - 1} if then == (True,) else set())
+
+
+@pytest.mark.parametrize(("commit", "then"), [(True, False), (False, True), (False, False), (True, True)])
+def test_archives_that_are_made_of_a_log_with_a_marker_in_a_gap_have_what_was_committed(
+    tmp_path: Path, *, commit: bool, then: bool
+) -> None:
+    """The next marker of the producer ends its next transaction, and says nothing of the one whose marker is not there."""
+    store = archived(tmp_path / "log", 17, (then, then), is_committed=commit)
+    [plan] = plans(store)
+    [lost] = [entry for entry in plan.manifest.entries if entry.base_offset <= MARKED < entry.end_offset]
+    kept = tuple(entry for entry in plan.manifest.entries if entry is not lost)
+    gap = Gap(lost.base_offset, lost.end_offset, "lost", 0)
+    gapped = plan_restore(Entries(replace(plan.manifest, entries=kept, gaps=(gap,)), plan.entries.pages), None, {})
+    with open_target(OsWritableDisk(), str(tmp_path / "to")) as target:
+        assert not [done.error for done in restore([gapped], StoredBytes(store), target, 1) if done.error]
+    log = local_logs(tmp_path / "to")["orders-0"]
+    again = MemoryStore()
+    offload_all(tmp_path / "to", again)
+    newest = load_newest(again, path_of(log))
+    assert newest is not None
+    assert findings(again, deep=True) == []
+    archive = TieredLog(None, ArchivedLog(again, newest.manifest))
+    around = committed(archive, log.log_start_offset, lost.base_offset) | committed(archive, lost.end_offset)
+    for found in (read(log), around):
+        assert {BEGAN, BEGAN + 1} & found == ({BEGAN, BEGAN + 1} if commit else set())
+        assert {NEXT_BEGUN - 2, NEXT_BEGUN - 1} & found == ({NEXT_BEGUN - 2, NEXT_BEGUN - 1} if then else set())
 
 
 @pytest.mark.parametrize("start", [17, 30, 42])
