@@ -17,6 +17,7 @@ from local_log.formats.checkpoints import EpochEntry, epoch_of, epochs_before, e
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.ranges import Range, Ranges, clipped, joined
 from remote.manifest.model import Manifest, refuse_deleted
+from remote.manifest.segment_entry import SegmentEntry
 
 Epochs = tuple[EpochEntry, ...]
 
@@ -37,6 +38,8 @@ class History:
     has_id: bool
     """Where a topic has no id, the log may be that of another topic of the same name, and an epoch in common proves nothing."""
     behind: Mapping[int, int]
+    whole: Ranges
+    """Where it has a record for each offset, or may have one."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> "History":
@@ -44,7 +47,9 @@ class History:
         gaps = joined(sorted((gap.start, gap.end) for gap in manifest.gaps))
         has_id = manifest.topic_id != ZERO_TOPIC_ID
         behind = {e.base_offset: e.leader_epochs[0].epoch for e in manifest.entries if e.leader_epochs} if gaps else {}
-        return cls(manifest.leader_epochs, gaps, manifest.log_start_offset, manifest.end_offset, has_id, behind)
+        items = (i for i in manifest.items if not isinstance(i, SegmentEntry) or not i.is_compacted)
+        whole = joined(sorted((i.base_offset, i.end_offset) for i in items))
+        return cls(manifest.leader_epochs, gaps, manifest.log_start_offset, manifest.end_offset, has_id, behind, whole)
 
     def below(self, offset: int) -> "History":
         """The part below an offset, without a gap at its end."""
@@ -89,27 +94,53 @@ class History:
 
         What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
         those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left
-        of it (LeaderEpochFileCache.assign), so a later start is the same history where the archive has that epoch there.
-        Everything else must agree, and a new epoch starts where the archive ends or later.
+        of it (LeaderEpochFileCache.assign), or lacks one of which none was left. So below an epoch that both know, one may know
+        less than the other. Everything else must agree, and a new epoch starts where the archive ends or later.
         """
         known = self.epochs
         if not known or not lineage:
             return False
-        starts = {k.epoch: k.start_offset for k in known}
-        ends = {k.epoch: after.start_offset for k, after in pairwise(known)}
-        theirs = {e.epoch: e.start_offset for e in lineage}
-
-        def agrees(epoch: int, start: int) -> bool:
-            if start <= starts[epoch]:
-                return start == starts[epoch] or epoch == known[0].epoch
-            may_be_later = epoch == lineage[0].epoch or self.has_id
-            return may_be_later and start < ends.get(epoch, start + 1)
-
-        differ = {e.epoch for e in lineage if e.epoch in starts and not agrees(e.epoch, e.start_offset)}
-        lacking = {k.epoch for k in known if k.epoch > lineage[0].epoch and k.start_offset < end_offset} - theirs.keys()
-        strange = {e.epoch for e in lineage if known[0].epoch < e.epoch < known[-1].epoch} - starts.keys()
+        starts, theirs = {k.epoch: k.start_offset for k in known}, {e.epoch: e.start_offset for e in lineage}
+        shared = max(starts.keys() & theirs.keys(), default=None) if self.has_id else None
+        if shared is not None:
+            differ = _is_ahead(known, lineage, end_offset) or _is_ahead(lineage, known, self.end)
+            differ = differ or self._has_others(lineage, shared)
+        else:
+            differ = any(not self._starts_as(e, lineage[0]) for e in lineage if e.epoch in starts)
+        from_theirs, from_known = (lineage[0].epoch, known[0].epoch) if shared is None else (shared, shared)
+        lacking = any(k.epoch > from_theirs and k.start_offset < end_offset and k.epoch not in theirs for k in known)
+        strange = any(from_known < e.epoch < known[-1].epoch and e.epoch not in starts for e in lineage)
         early = any(e.start_offset < self.end for e in lineage if e.epoch > known[-1].epoch)
-        return bool(differ or lacking or strange or early)
+        return differ or lacking or strange or early
+
+    def _has_others(self, lineage: Epochs, shared: int) -> bool:
+        """Whether this has a record for each offset, which are of other epochs, where a log has an epoch or lacks one."""
+        first, known, theirs = self.epochs[0].start_offset, set(self.epochs), {e.epoch for e in lineage}
+        lacking = (
+            (k.start_offset, end)
+            for k, end in _with_ends(self.epochs, self.end)
+            if lineage[0].epoch < k.epoch < shared and k.epoch not in theirs
+        )
+        reaching = (
+            (max(e.start_offset, first), next((k.start_offset for k in self.epochs if k.epoch >= e.epoch), self.end))
+            for e in lineage
+            if e not in known
+        )
+        return any(clipped(self.whole, *part) for part in (*lacking, *reaching))
+
+    def _starts_as(self, epoch: EpochEntry, their_first: EpochEntry) -> bool:
+        """Whether an epoch that this knows starts where it says, or is the first one of the log that begins later."""
+        at = next(n for n, known in enumerate(self.epochs) if known.epoch == epoch.epoch)
+        if epoch.start_offset <= self.epochs[at].start_offset:
+            return epoch.start_offset == self.epochs[at].start_offset or at == 0
+        is_before_next = at + 1 == len(self.epochs) or epoch.start_offset < self.epochs[at + 1].start_offset
+        return epoch == their_first and is_before_next
+
+
+def _is_ahead(epochs: Epochs, others: Epochs, end: int) -> bool:
+    """Whether the one names an epoch for an offset, below `end`, at which the other knows a later one already."""
+    starts = (e for e in epochs if e.start_offset < end)
+    return any((known := epoch_of(others, e.start_offset)) is not None and known > e.epoch for e in starts)
 
 
 def check_history(

@@ -235,6 +235,39 @@ def test_an_epoch_that_starts_later_where_the_archive_has_another_one_is_a_confl
         segment_copied(before, entry(300, 400), lineage, "", 7)
 
 
+@pytest.mark.parametrize(
+    ("known", "lineage"),
+    [
+        (epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (2, 200), (3, 350))),  # the log lacks epoch 1
+        (epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (2, 250))),
+        (epochs((0, 0), (2, 250)), epochs((0, 0), (1, 100), (2, 250))),  # the archive does
+        (epochs((0, 0), (2, 250)), epochs((0, 0), (1, 100), (2, 200), (3, 300))),
+        (epochs((0, 0), (1, 100), (2, 200)), epochs((0, 0), (1, 100), (2, 199))),  # the archive knows epoch 2 from later on
+    ],
+    ids=str,
+)
+def test_below_an_epoch_that_both_know_a_log_and_the_archive_may_lack_what_compaction_has_taken(
+    known: tuple[EpochEntry, ...], lineage: tuple[EpochEntry, ...]
+) -> None:
+    one = entry(0, 300, record_count=120)
+    before = replace(manifest(one, leader_epochs=known), topic_id="C" * 22)
+    after = segment_copied(before, entry(300, 400), lineage, "", 7)
+    assert after.leader_epochs == (*known, *(e for e in lineage if e.epoch > 2))
+    with pytest.raises(Conflict, match="another history"):
+        segment_copied(replace(before, topic_id=ZERO_TOPIC_ID), entry(300, 400), lineage, "", 7)
+
+
+@pytest.mark.parametrize("in_page", [True, False])
+def test_where_the_archive_has_every_record_neither_lacks_an_epoch(*, in_page: bool) -> None:
+    one, newest = entry(0, 290), entry(290, 300, record_count=1)
+    before = replace(manifest(one, newest, leader_epochs=epochs((0, 0), (2, 250), (4, 280))), topic_id="C" * 22)
+    if in_page:
+        before = replace(before, entries=(newest,), pages=(paged(one),))
+    for lineage in (epochs((0, 0), (1, 100), (2, 250), (4, 280)), epochs((0, 0), (2, 240), (4, 280)), epochs((0, 0), (4, 280))):
+        with pytest.raises(Conflict, match="another history"):
+            segment_copied(before, entry(300, 400), lineage, "", 7)
+
+
 def archived(*batches: tuple[int, int], base: int, end: int, known: tuple[EpochEntry, ...] = (), has_id: bool = True) -> Manifest:
     """An archive whose newest segment has batches of these epochs, and what it knows of its lineage."""
     before = manifest(entry(0, base), entry(base, end, leader_epochs=epochs(*batches)), leader_epochs=known)
