@@ -10,9 +10,10 @@ aborted in the gap.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
-from local_log.errors import LogError
+from local_log.errors import Corrupt, LogError
 from local_log.formats.indexes.transaction import AbortedTxn
 from local_log.formats.transactions import EndedTxn
 from local_log.log_reader import LogReader
@@ -25,8 +26,8 @@ def aborted_later(log: LogReader, start: int, end: int, followed: Mapping[int, i
     A snapshot may say more than the batches: compaction may have taken all that a transaction had in the segment. It may say
     less, too: a broker that has recovered its log knows transactions from the log start offset on.
 
-    Raises Changed for one that has records in the segment and no end: below the last stable offset all have ended, so the log has
-    lost the marker since that was read.
+    Raises for one that has records in the segment and no end, as all have below the last stable offset: Changed if the log has
+    lost the marker since that was read, Corrupt if it says so still.
     """
     open_at_end = dict(followed)
     with suppress(LogError):
@@ -36,10 +37,13 @@ def aborted_later(log: LogReader, start: int, end: int, followed: Mapping[int, i
     for producer_id in followed.keys() - {one.txn.producer_id for one in ended}:
         first = open_at_end[producer_id]
         if first < log.last_stable_offset and log.has_transactional_records(producer_id, max(first, start), end):
-            raise Changed(
-                f"{log.folder}: the transaction of producer {producer_id} from offset {first} on has no end in the log, which "
-                f"was stable up to {log.last_stable_offset}; offload again, and if that does not help, offload another replica; "
-                "where none has its end, and it is known to have been aborted, write that with kafka-transactions.sh abort"
+            what = f"the transaction of producer {producer_id} from offset {first} on has no end in the log, which"
+            if replace(log).last_stable_offset <= first:
+                raise Changed(f"{log.folder}: {what} was stable up to {log.last_stable_offset}; offload again")
+            raise Corrupt(
+                f"{what} is stable up to {log.last_stable_offset}: the log has lost the marker. Offload another replica; where "
+                "none has it, and the transaction is known to have been aborted, write that with kafka-transactions.sh abort",
+                file=log.folder,
             )
     if start < log.log_start_offset:  # of what lies there, a broker that has recovered its log writes less into an index
         return tuple(one.txn for one in ended if one.is_aborted)

@@ -8,6 +8,7 @@ from logs_to_archive import cut_finer, local_logs, path_of
 from made_manifests import assert_sound_chain
 from owned_logs import OwnedLog
 
+from local_log.errors import Corrupt
 from local_log.log_reader import LogReader
 from tiering.offload.copy import OffloadRun, offload
 from tiering.offload.due import plan
@@ -61,3 +62,25 @@ def test_segments_without_records_of_that_transaction_are_archived(tmp_path: Pat
     assert closed[-1] > of_it > closed[0]
     actions = {d.decision.segment.base_offset: d.action for d in done if d.decision and d.decision.segment.base_offset in closed}
     assert actions == {base: "skipped" if base == of_it else "copied" for base in closed}
+
+
+def test_a_segment_is_refused_whose_log_has_lost_the_marker_and_does_not_know(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    log.fill(8)
+    began = log.log.log_end_offset
+    log.transaction(1, 1, commit=None)
+    log.fill(20)
+    ended = log.log.log_end_offset
+    log.end_transaction(1, commit=False)
+    log.fill(20)
+    bases = [s.base_offset for s in log.reader.segments]
+    lost, of_it = (max(base for base in bases if base <= offset) for offset in (ended, began))
+    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+        Path(log.folder, f"{lost:020d}{suffix}").unlink(missing_ok=True)
+    due = plan(log.reader, log.store)
+    done = list(offload(due, OffloadRun(log.store, FixedClock(), CountingIds(), "source", lambda _: None)))
+    [refused] = [d for d in done if d.error]
+    assert refused.decision
+    assert refused.decision.segment.base_offset == of_it
+    assert isinstance(refused.error, Corrupt)
+    assert f"producer 1 from offset {began} on has no end in the log" in refused.reason
