@@ -103,7 +103,9 @@ class History:
         starts, theirs = {k.epoch: k.start_offset for k in known}, {e.epoch: e.start_offset for e in lineage}
         shared = max(starts.keys() & theirs.keys(), default=None) if self.has_id else None
         if shared is not None:
-            differ = _is_ahead(known, lineage, end_offset) or _is_ahead(lineage, known, self.end)
+            # Where retention has moved the start into a gap, or to the end, the archive has no record there.
+            there = [k for k in known if k.start_offset < self.end and not clipped(self.gaps, k.start_offset, k.start_offset + 1)]
+            differ = _is_ahead(there, lineage, end_offset) or _is_ahead(lineage, known, self.end)
             differ = differ or self._has_others(lineage, shared)
         else:
             differ = any(not self._starts_as(e, lineage[0]) for e in lineage if e.epoch in starts)
@@ -137,7 +139,7 @@ class History:
         return epoch == their_first and is_before_next
 
 
-def _is_ahead(epochs: Epochs, others: Epochs, end: int) -> bool:
+def _is_ahead(epochs: Iterable[EpochEntry], others: Epochs, end: int) -> bool:
     """Whether the one names an epoch for an offset, below `end`, at which the other knows a later one already."""
     starts = (e for e in epochs if e.start_offset < end)
     return any((known := epoch_of(others, e.start_offset)) is not None and known > e.epoch for e in starts)

@@ -257,6 +257,19 @@ def test_below_an_epoch_that_both_know_a_log_and_the_archive_may_lack_what_compa
         segment_copied(replace(before, topic_id=ZERO_TOPIC_ID), entry(300, 400), lineage, "", 7)
 
 
+@pytest.mark.parametrize(("gap_end", "start"), [(100, 100), (150, 120)], ids=["at the end", "in a gap"])
+def test_an_archive_of_which_retention_has_left_nothing_at_its_start_goes_on_with_an_epoch_that_began_there(
+    gap_end: int, start: int
+) -> None:
+    before = manifest(entry(0, 100), leader_epochs=epochs((0, 0)), topic_id="T" * 22)
+    if gap_end > 100:
+        before = segment_copied(before, entry(gap_end, 160), epochs((2, gap_end)), "", 7)
+    left = retained(before, start, 8)
+    assert left.leader_epochs[0] == EpochEntry(0, start)
+    after = segment_copied(left, entry(left.end_offset, 200), epochs((0, 0), (1, 100), (2, 150), (3, 170)), "", 9)
+    assert after.leader_epochs[-1] == EpochEntry(3, 170)
+
+
 @pytest.mark.parametrize("in_page", [True, False])
 def test_where_the_archive_has_every_record_neither_lacks_an_epoch(*, in_page: bool) -> None:
     one, newest = entry(0, 290), entry(290, 300, record_count=1)
