@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def first_committed_offset(log: LogReader) -> int:
     """The first offset from which on all records below the high watermark are known to be those that the leader has.
 
-    That is the log start offset, or below it the first batch of the leader epoch that goes on there. Where a file is damaged or
-    gone, nothing is known of what lies before it.
+    That is the log start offset, or below it the first batch of the leader epoch that goes on there. What lies before that batch
+    in its segment may have been truncated, with the end of a batch above the log start offset. Where a file is damaged or gone,
+    nothing is known of what lies before it.
     """
     start = first = log.log_start_offset
     try:
@@ -37,9 +38,11 @@ def first_committed_offset(log: LogReader) -> int:
         first, epoch = max(min(start, found[0]), found[2]), found[1]
         for segment in reversed([s for s in log.segments if s.base_offset < first]):
             head = _first_epoch([segment], segment.base_offset)
-            if head is not None and head[1] != epoch:
+            if head is None:
+                continue
+            if head[1] != epoch:
                 return min(first, _first_of(segment, epoch, otherwise=first))
-            first = segment.base_offset
+            first = min(first, head[0])
     except (Corrupt, NotFound):
         pass
     return first

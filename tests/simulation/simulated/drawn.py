@@ -39,7 +39,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     share = profile.cluster * (2 if world.own else 1)
     names, weights = [*kinds], [*accumulate(kind.weight for kind in kinds.values())]
     of_own = {f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {}
-    happenings = (HAPPENINGS if profile.has_brokers else {}) | of_own
+    happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
     what_happens, often = [*happenings], [*accumulate(happenings.values())]

@@ -327,22 +327,27 @@ class Judge:
                 if end in log.aborted and (end not in known or known[end].first_offset > base):
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
-    def check_markers(self, path: PartitionPath, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
+    def check_markers(self, of: Manifest, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
         """These, after the archive's end, end transactions of these batches as the markers do that were not archived.
 
-        And of those that lie below the log start offset, in a segment that the archive has.
+        And of those that lie below the log start offset, in a segment that the archive has. One with all its records in gaps may
+        end in any way.
         """
-        log, end = self.watched[path].log, min(markers, default=0)
+        log, end = self.watched[of.path].log, min(markers, default=0)
         last: dict[int, int] = {}
         for base, body in sorted((log.committed | batches).items()):
             if base >= end:
                 break
+            if any(gap.start <= base < gap.end for gap in of.gaps):
+                continue
             batch = batch_at(body, 0)
             if batch.is_transactional and not batch.is_control:
                 last[batch.producer_id] = base
         for body in markers.values():
             batch = batch_at(body, 0)
-            began = last.get(batch.producer_id, -1)
+            began = last.get(batch.producer_id)
+            if began is None:
+                continue
             own = min((o for o, of in log.ended.items() if of == batch.producer_id and o > began), default=None)
             is_abort = read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT
             if own is None or is_abort != (own in log.aborted):

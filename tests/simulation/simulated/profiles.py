@@ -5,7 +5,7 @@ A fault that takes three tasks in one order is drowned where ten kinds of tasks 
 what fails and how often, how long the waits of the archive are beside the pauses of processes, and how far clocks are off.
 
 Where one task has to sleep in the right place while others do two things in order, that is seldom still. So every odd seed has
-one of `OPPOSED`, with processes that stop often and for long.
+one of `OPPOSED`, with processes that stop often and for long. Some even seeds have `ELECTED`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,6 +38,7 @@ class Opposed:
     `late` is a call that often has no answer, and reaches the store later; at `ends` the process often ends.
     `losses` says how often a broker deletes what is not archived. `is_steady`: where a task stops, nothing else happens to the
     process that owns its log directory. `is_slow`: objects wait for long, and while one task sleeps one other runs, many times.
+    `happenings` says how often something happens to the brokers, where that is not as usual.
     """
 
     groups: frozenset[str]
@@ -48,6 +49,7 @@ class Opposed:
     losses: float = 0.05
     is_steady: bool = False
     is_slow: bool = False
+    happenings: Mapping[str, float] = field(default_factory=dict)
 
 
 OPPOSED = (
@@ -109,6 +111,15 @@ OPPOSED_SPARK = (
     ),
 )
 """Some of the seeds with Spark have one of these, and nothing else."""
+ELECTED = Opposed(
+    frozenset({"offload", "local retention"}),
+    {f"{task} {name}": often for task, often in (("offload", 0.3), ("retention of", 2.0)) for name in "ABC"},
+    losses=1.0,
+    happenings={"elect": 2.0, "fall_behind": 2.0, "replicate": 5.0},
+)
+"""Leaders change often, and delete records that a former leader has others for, which it has not truncated yet."""
+ELECTED_SHARE = 0.1
+"""Of the even seeds, those that have this, and nothing else."""
 AIMED = 0.8
 """The share of these seeds in which a task stops there, and others seldom; in the rest all of them do."""
 STOPS = 0.4
@@ -184,6 +195,8 @@ class Profile:
     """How often a broker deletes what is not archived."""
     is_steady: bool = False
     """Whether nothing happens to the process that owns its log directory."""
+    happenings: Mapping[str, float] = field(default_factory=dict)
+    """How often something happens to the brokers, where that is not as usual."""
 
     @property
     def has_brokers(self) -> bool:
@@ -192,7 +205,7 @@ class Profile:
 
 
 OF_ANY_KIND: Mapping[str, Any] = {
-    "kinds": {}, "stops": ("", ""), "late": ("", ""), "ends": ("", ""), "asleep_max": 4, "is_steady": False,
+    "kinds": {}, "stops": ("", ""), "late": ("", ""), "ends": ("", ""), "asleep_max": 4, "is_steady": False, "happenings": {},
 }  # fmt: skip
 """What a profile has whose groups are others than those that were opposed."""
 
@@ -218,6 +231,9 @@ def profile_of(seed: int) -> Profile:
         outages=choice([0.0, 0.0, 0.005]),
         credentials=choice([0.0, 0.0, 0.001]),
     )
+    elected = Random(f"elected {seed}")
+    if not seed % 2 and elected.random() < ELECTED_SHARE:
+        return replace(_opposed(drawn, elected, (ELECTED,)), calls=200, cluster=0.5)
     found = _with_spark(_opposed(drawn, random) if seed % 2 else drawn, Random(f"spark {seed}"), seed)
     return _serving(found, Random(f"served {seed}"), is_alone=bool(seed % 2))
 
@@ -261,6 +277,7 @@ def _opposed(drawn: Profile, random: Random, among: Sequence[Opposed] = OPPOSED)
         ends=of.ends,
         losses=of.losses,
         is_steady=of.is_steady and bool(stops[0]),
+        happenings=of.happenings,
         waits=LONG if of.is_slow else drawn.waits,
         calls=800 if of.is_slow else choice([200, 300, 500]),
         awake_max=1 if of.is_slow else choice([1, 1, 2]),

@@ -252,7 +252,9 @@ class World:
         rotten = next(
             (broker for broker in brokers if _is_replicated(broker, brokers) and self.rot.rots(broker, archived_to)), None
         )
-        for broker in sorted(brokers, key=lambda one: one is not rotten):
+        in_turn = sorted(brokers, key=lambda one: one is not rotten)
+        # What the others have given up for lost is not, as long as a damaged file has it.
+        for broker in [*in_turn, rotten] if rotten is not None else in_turn:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
         before = {*self.store.objects}
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
@@ -325,7 +327,7 @@ class World:
             raise self.schedule.violated(f"a restore of {manifest.path} fails: {e!r}") from e
         self.judge.read(manifest.path, found.batches, "a restore")
         self.judge.check_whole(manifest, found.batches, manifest.log_start_offset, manifest.end_offset, "a restore")
-        self.judge.check_markers(manifest.path, found.batches, found.markers, "a restore")
+        self.judge.check_markers(manifest, found.batches, found.markers, "a restore")
         if found.end != manifest.end_offset + len(found.markers):
             raise self.schedule.violated(f"a restored log ends at {found.end}, the archive at {manifest.end_offset}")
 

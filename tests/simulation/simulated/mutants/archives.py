@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from local_log.errors import AlreadyExists, Unknown
+from local_log.errors import AlreadyExists, Corrupt, Unknown
 from remote.manifest import pins
 from remote.manifest import store as manifests
 from remote.manifest.model import Manifest
@@ -80,11 +80,16 @@ def archive_by_the_last_stable_offset_alone() -> None:
     def unasked(log: Any, start: int, end: int, followed: Any) -> Any:
         try:
             return aborted_later(log, start, end, followed)
-        except Changed:
+        except (Changed, Corrupt):
             return ()
 
     due.stable_offset = lambda log: log.last_stable_offset
     source.aborted_later = unasked
+
+
+@mutant
+def archive_what_an_earlier_leader_has_below_the_log_start() -> None:
+    due.first_committed_offset = lambda log: log.segments[0].base_offset
 
 
 @mutant

@@ -130,6 +130,21 @@ def test_of_an_earlier_epoch_nothing_is_archived_from_below_the_log_start(tmp_pa
     assert archived(log) == after
 
 
+def test_nothing_is_claimed_of_a_batch_that_was_truncated_with_its_part_below_the_log_start(tmp_path: Path) -> None:
+    """A follower removes all of a batch that reaches above its leader's log start offset, and goes on from that offset."""
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0)
+    before = archived(log).end_offset
+    with_epochs(log, 0)
+    log.log.truncate_to(31)
+    assert log.reader.segments[-1].base_offset == 30
+    with_epochs(log, 1)
+    log.log.maybe_increment_log_start_offset(31)
+    after = archived(log)
+    assert [(gap.start, gap.end) for gap in after.gaps] == [(before, 31)]
+    assert after.entries[-1].end_offset > 36
+
+
 def test_an_open_transaction_of_an_earlier_epoch_holds_back_what_lies_above_the_log_start(tmp_path: Path) -> None:
     log, began = with_an_open_transaction(tmp_path)
     with_epochs(log, 1)
