@@ -73,8 +73,8 @@ class LogDir:
 
     def _opened(self, partitions: Callable[[], Iterable[TopicPartition]]) -> tuple[LogReader | Unopened, ...]:
         """The logs of the partitions, which are listed after the checkpoints were read."""
-        starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self.checkpoint(HIGH_WATERMARK_CHECKPOINT)
+        starts = self.checkpoint(LOG_START_OFFSET_CHECKPOINT)  # later: what it does not tell yet is not replicated here
         found: list[LogReader | Unopened] = []
         for p in partitions():
             with suppress(NotFound):  # the topic has been deleted since the listing

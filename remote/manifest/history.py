@@ -8,7 +8,7 @@
 An epoch has one leader, who only appends, so two logs that have a record of one epoch agree on all before the earlier one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -89,8 +89,10 @@ class History:
         after = tuple(epochs[1:] if starts_twice else epochs)
         return replace(self, epochs=after) if all(a.start_offset <= b.start_offset for a, b in pairwise(after)) else self
 
-    def contradicts(self, lineage: Epochs, end_offset: int) -> bool:
+    def contradicts(self, lineage: Epochs, end_offset: int, beyond: Epochs = ()) -> bool:
         """Whether this, up to where it ends, and a log, whose epochs up to `end_offset` these are, are of different histories.
+
+        `beyond` are epochs that the log has from there on.
 
         What each knows starts where its log started: of its first epoch it may name a later start than the other does, and of
         those before nothing. A replica that was built from a compacted log knows an epoch from the first batch on that was left
@@ -101,12 +103,11 @@ class History:
         if not known or not lineage:
             return False
         starts, theirs = {k.epoch: k.start_offset for k in known}, {e.epoch: e.start_offset for e in lineage}
-        shared = max(starts.keys() & theirs.keys(), default=None) if self.has_id else None
+        shared = max(starts.keys() & {e.epoch for e in (*lineage, *beyond)}, default=None) if self.has_id else None
         if shared is not None:
-            # Where retention has moved the start into a gap, or to the end, the archive has no record there.
-            there = [k for k in known if k.start_offset < self.end and not clipped(self.gaps, k.start_offset, k.start_offset + 1)]
-            differ = _is_ahead(there, lineage, end_offset) or _is_ahead(lineage, known, self.end)
-            differ = differ or self._has_others(lineage, shared)
+            differ = _is_ahead(self._known_there(known, self.end), lineage, end_offset)
+            differ = differ or _is_ahead(self._known_there(lineage, end_offset), known, self.end)
+            differ = differ or self._has_others(lineage, shared, {e.epoch for e in (*lineage, *beyond)})
         else:
             differ = any(not self._starts_as(e, lineage[0]) for e in lineage if e.epoch in starts)
         from_theirs, from_known = (lineage[0].epoch, known[0].epoch) if shared is None else (shared, shared)
@@ -115,9 +116,17 @@ class History:
         early = any(e.start_offset < self.end for e in lineage if e.epoch > known[-1].epoch)
         return differ or lacking or strange or early
 
-    def _has_others(self, lineage: Epochs, shared: int) -> bool:
+    def _known_there(self, epochs: Epochs, end: int) -> Epochs:
+        """The epochs of which there was a record where they start.
+
+        The first one may start where retention has moved the log start offset, at which there may be none.
+        """
+        second = epochs[1].start_offset if len(epochs) > 1 else end
+        return epochs if clipped(self.whole, epochs[0].start_offset, second) else epochs[1:]
+
+    def _has_others(self, lineage: Epochs, shared: int, theirs: Container[int]) -> bool:
         """Whether this has a record for each offset, which are of other epochs, where a log has an epoch or lacks one."""
-        first, known, theirs = self.epochs[0].start_offset, set(self.epochs), {e.epoch for e in lineage}
+        first, known = self.epochs[0].start_offset, set(self.epochs)
         lacking = (
             (k.start_offset, end)
             for k, end in _with_ends(self.epochs, self.end)
@@ -210,7 +219,7 @@ def merged_lineage(
         _refuse_strange(manifest, below, end_offset, batches)
         return _continued(history.epochs, batches) if history.epochs else below
     history = history.with_epochs_in_gaps(lineage, log_end, end_offset, is_clean=is_clean)
-    if history.contradicts(below, end_offset):
+    if history.contradicts(below, end_offset, lineage[len(below) :]):
         raise Conflict(
             f"the log's leader epochs are {_pairs(below)} up to offset {end_offset} and the archive's {_pairs(history.epochs)} "
             f"up to {history.end}: this log is of another history, so it is not archived over it; {_REMEDY}"

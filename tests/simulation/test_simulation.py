@@ -89,8 +89,8 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
     [
         ("write-to-a-new-topic-that-a-sweep-has-claimed", 71),
         ("delete-below-an-older-version", 481),
-        ("rotate-keys-onto-a-later-version", 9),
-        ("archive-what-an-earlier-leader-has-below-the-log-start", 268),
+        ("rotate-keys-onto-a-later-version", 313),
+        ("archive-what-an-earlier-leader-has-below-the-log-start", 678),
     ],
 )
 def test_a_fault_that_was_mended_is_found_again_without_its_mend(mutant: str, seed: int) -> None:

@@ -62,9 +62,10 @@ class LogSeen:
     oldest: OldestUnarchived | None = None
 
     def lacks(self, segment: SegmentSeen) -> tuple[tuple[int, int], ...]:
-        """The offsets of a segment that are not archived."""
+        """The offsets of a segment that are not archived; of one that the log start offset lies in, from there on."""
         end = max(self.end_offset, segment.base_offset + 1) if segment.end_offset is None else segment.end_offset
-        return self.archived.lacks(segment.base_offset, end) if segment.size else ()
+        start = max(segment.base_offset, self.start_offset) if self.start_offset < end else segment.base_offset
+        return self.archived.lacks(start, end) if segment.size else ()
 
 
 def scan_log(log: LogReader, archived: Archived) -> LogSeen:

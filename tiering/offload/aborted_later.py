@@ -68,8 +68,8 @@ def _abort_of(log: LogReader, ended: EndedTxn, indexed: Iterable[AbortedTxn], en
     in_gap = next((txn for txn in earlier if not _has_batch(log, txn.last_offset)), None)
     if in_gap is not None or not ended.is_aborted:
         return in_gap
-    begins = [txn.first_offset for txn in own if txn.last_offset == marker]
-    return None if begins and min(begins) >= end else ended.txn
+    known = min((txn for txn in own if txn.last_offset == marker), default=ended.txn)
+    return known if known.first_offset < end else None
 
 
 def _has_batch(log: LogReader, offset: int) -> bool:

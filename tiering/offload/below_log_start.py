@@ -10,11 +10,15 @@ one leader, who only appends: below the log start offset, records of the epoch o
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from local_log.disk import parent_of
 from local_log.errors import Corrupt, NotFound
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
+from local_log.formats.primitives import INT64_MAX
 from local_log.formats.record import NO_EPOCH
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
@@ -23,29 +27,59 @@ if TYPE_CHECKING:
     from local_log.formats.record_batch.batch_v2 import Batches
 
 
-def first_committed_offset(log: LogReader) -> int:
-    """The first offset from which on all records below the high watermark are known to be those that the leader has.
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """From which offset on a log's records are known to be committed; there is no batch in `[start, batches_from)`."""
+
+    start: int = 0
+    batches_from: int = 0
+
+
+def committed_from(log: LogReader) -> Committed:
+    """From where on all records below the high watermark are known to be those that the leader has.
 
     That is the log start offset, or below it the first batch of the leader epoch that goes on there. What lies before that batch
     in its segment may have been truncated, with the end of a batch above the log start offset. Where a file is damaged or gone,
     nothing is known of what lies before it.
     """
     start = first = log.log_start_offset
+    here = 0
     try:
         found = _first_epoch(log.segments, start)
         if found is None:
-            return start
-        first, epoch = max(min(start, found[0]), found[2]), found[1]
+            return Committed(start, INT64_MAX)
+        first, epoch, here = min(start, found[0]), found[1], found[2]
         for segment in reversed([s for s in log.segments if s.base_offset < first]):
             head = _first_epoch([segment], segment.base_offset)
             if head is None:
                 continue
             if head[1] != epoch:
-                return min(first, _first_of(segment, epoch, otherwise=first))
+                first = min(first, _first_of(segment, epoch, otherwise=first))
+                break
             first = min(first, head[0])
     except (Corrupt, NotFound):
         pass
-    return first
+    return Committed(first, here if first == start else 0)
+
+
+def why_start_is_unknown(log: LogReader) -> str:
+    """Why nothing can be copied for now, where a broker is about to say that the log starts later; "" where it is not.
+
+    With the log start offset a broker moves the first leader epoch (LeaderEpochFileCache.truncateFromStart), whose file it writes
+    at once. It writes the offset every log.flush.start.offset.checkpoint.interval.ms, a minute. A log whose leader epochs were
+    lost begins with a later one, too, but then that file is not the younger one for long.
+    """
+    epochs_file, start_file = f"{log.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{parent_of(log.folder)}/{LOG_START_OFFSET_CHECKPOINT}"
+    try:
+        first = next((epoch.start_offset for epoch in log.leader_epochs), 0)
+        if first <= log.log_start_offset or log.disk.state(start_file).modified_ns >= log.disk.state(epochs_file).modified_ns:
+            return ""
+    except (Corrupt, NotFound):
+        return ""
+    return (
+        f"the log seems to start at {first} now, where its leader epochs begin, and {start_file} is older than they are; its "
+        "broker writes that file every minute"
+    )
 
 
 def _first_epoch(segments: Iterable[Segment], offset: int) -> tuple[int, int, int] | None:

@@ -17,7 +17,7 @@ from remote.manifest.transitions import emptied
 from remote.store.api import ObjectStore
 from tiering.losses.former_topics import former_ids
 from tiering.losses.report import end_of, log_recorded
-from tiering.offload.below_log_start import first_committed_offset
+from tiering.offload.below_log_start import Committed, committed_from, why_start_is_unknown
 from tiering.offload.cleaned import Cleaned, cleaned_segments
 from tiering.offload.local_segment import LocalSegment, local_segments, stable_offset
 from tiering.offload.other_records import refuse_other_records
@@ -56,7 +56,7 @@ class OffloadPlan:
     def empty(self) -> tuple[Range, ...]:
         """The segments in which compaction has left no batch."""
         segments = ((d.segment, d.segment.end_offset) for d in self.decisions if d.reason == NO_BATCH)
-        return tuple((segment.base_offset, end) for segment, end in segments if end)
+        return tuple((segment.start_offset, end) for segment, end in segments if end)
 
     def losses(self, source: str, now_ms: int) -> tuple[Decision, ...]:
         """Those that an offload would record."""
@@ -100,27 +100,32 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_
     known = load_newest(store, path) or Stored(not_archived_yet(path, log), "")
     refuse_deleted(known.manifest)
     segments = local_segments(log)
-    committed_from = _committed_from(log, segments, known.manifest)
+    committed = _committed(log, segments, known.manifest)
     refuse_other_records(log, segments, known.manifest)
     stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
-    committed = (s for s in segments if s.base_offset >= committed_from)
-    cleaned = cleaned_segments(log, committed, stable, known.manifest, store) if replaces and known.manifest.version else ()
+    unknown = why_start_is_unknown(log) if _has_due(segments, known.manifest) else ""
+    stable = -1 if unknown else stable
+    its = (s for s in segments if s.base_offset >= committed.start)
+    cleaned = cleaned_segments(log, its, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(
-        segments, stable, known.manifest, unproven=log.unproven, cleaned=cleaned, committed_from=committed_from
+        segments, stable, known.manifest, unproven=unknown or log.unproven, cleaned=cleaned, committed=committed
     )
     formers: tuple[str, ...] = ()
     if not known.manifest.version and log.segments:
         is_known, formers = former_ids(store, path)
         if is_known:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
-    return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to, committed_from)
+    return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to, committed.start)
 
 
-def _committed_from(log: LogReader, segments: Iterable[LocalSegment], manifest: Manifest) -> int:
-    """The `first_committed_offset`; 0 where nothing below the log start offset is to be copied, since files are read for it."""
-    below = (s for s in segments if s.base_offset < log.log_start_offset and s.end_offset is not None)
-    is_due = any(not covers(manifest, s.base_offset, s.end_offset or 0) for s in below)
-    return first_committed_offset(log) if is_due else 0
+def _committed(log: LogReader, segments: Iterable[LocalSegment], manifest: Manifest) -> Committed:
+    """As `committed_from`; all of it where nothing below the log start offset is to be copied, since files are read for it."""
+    below = (s for s in segments if s.base_offset < log.log_start_offset)
+    return committed_from(log) if _has_due(below, manifest) else Committed()
+
+
+def _has_due(segments: Iterable[LocalSegment], manifest: Manifest) -> bool:
+    return any(s.end_offset is not None and not covers(manifest, s.base_offset, s.end_offset) for s in segments)
 
 
 def not_archived_yet(path: PartitionPath, log: LogReader) -> Manifest:

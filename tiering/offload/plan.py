@@ -8,6 +8,7 @@ from local_log.ranges import Range
 from remote.manifest.gaps import NO_BATCH
 from remote.manifest.losses import DELETED_BEFORE_COPY
 from remote.manifest.model import Manifest, covers, lacks_nothing
+from tiering.offload.below_log_start import Committed
 from tiering.offload.cleaned import Cleaned
 from tiering.offload.local_segment import LocalSegment
 
@@ -44,16 +45,16 @@ def plan_offload(
     *,
     unproven: str = "",
     cleaned: tuple[Cleaned, ...] = (),
-    committed_from: int = 0,
+    committed: Committed = Committed(),  # noqa: B008  # it is frozen
 ) -> tuple[Decision, ...]:
     """A decision for each segment, in order. To copy: inactive, wholly below the last stable offset, not yet archived.
 
     The last stable offset is never above the high watermark, so what is copied is replicated and decided. `unproven` says why,
     where no offset is known to be. What is empty has nothing to copy: its offsets go with the segment before it. `cleaned` are
     those that were cleaned since they were archived, and take the place of what is archived of them. What lies below
-    `committed_from` is not copied (see `first_committed_offset`).
+    where `committed` starts is not copied.
     """
-    segments = tuple(replace(s, copied_from=committed_from) if s.base_offset < committed_from else s for s in segments)
+    segments = tuple(_from(s, committed) if s.base_offset < committed.start else s for s in segments)
     reaching = _over_empty(segments, last_stable_offset)
     decisions = {
         s.base_offset: _decide(s, r, last_stable_offset, manifest, unproven) for s, r in zip(segments, reaching, strict=True)
@@ -64,6 +65,11 @@ def plan_offload(
         for segment in (*group.segments, *group.copies):
             decisions[segment.base_offset] = Decision(segment, Action.replace_archived, why)
     return tuple(decisions[s.base_offset] for s in segments)
+
+
+def _from(segment: LocalSegment, committed: Committed) -> LocalSegment:
+    has_none = segment.end_offset is not None and segment.end_offset <= committed.batches_from
+    return replace(segment, copied_from=committed.start, is_empty=segment.is_empty or has_none)
 
 
 def _over_empty(segments: tuple[LocalSegment, ...], last_stable_offset: int) -> tuple[LocalSegment, ...]:

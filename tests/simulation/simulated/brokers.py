@@ -76,7 +76,7 @@ class Broker:
         gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
         self.disk.rename(f"{LOGS}/{PARTITION}", gone)
         self.disk.delete_folder(gone)
-        self.checkpoint_of({})
+        self.checkpoint_of({HIGH_WATERMARK_CHECKPOINT: -1, LOG_START_OFFSET_CHECKPOINT: -1})
         self.open()
         self._is_of_topic()
         self.checkpoint()
@@ -88,16 +88,14 @@ class Broker:
             self.disk, folder, self.config, now_ms, lambda: 0.5, log_start_offset=start, recovery_point=point
         )  # fmt: skip
 
-    def checkpoint(self) -> None:
-        """Writes the files that a broker writes every few seconds."""
-        self.checkpoint_of(
-            {HIGH_WATERMARK_CHECKPOINT: self.log.high_watermark, LOG_START_OFFSET_CHECKPOINT: self.log.log_start_offset}
-        )
+    def checkpoint(self, *, with_start: bool = True) -> None:
+        """Writes the files that a broker writes every few seconds, or with the log start offset, every minute."""
+        offsets = {HIGH_WATERMARK_CHECKPOINT: self.log.high_watermark}
+        self.checkpoint_of(offsets | ({LOG_START_OFFSET_CHECKPOINT: self.log.log_start_offset} if with_start else {}))
 
     def checkpoint_of(self, offsets: dict[str, int]) -> None:
-        for name in (HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
-            known = {PARTITION: offsets[name]} if name in offsets else {}
-            replace_file(self.disk, f"{LOGS}/{name}", write_offsets(known))
+        for name, offset in offsets.items():
+            replace_file(self.disk, f"{LOGS}/{name}", write_offsets({PARTITION: offset} if offset >= 0 else {}))
 
     def loses_power(self) -> None:
         """What was not synced may be lost; the broker starts again and recovers its log."""
@@ -115,6 +113,8 @@ class Copy:
         self.disk = broker.disk.after_power_failure(0.0)
         epochs = write_epochs(broker.log.epochs.entries[-1:])
         replace_file(self.disk, f"{LOGS}/{PARTITION}/{LEADER_EPOCH_CHECKPOINT}", epochs)
+        start = f"{LOGS}/{LOG_START_OFFSET_CHECKPOINT}"
+        replace_file(self.disk, start, self.disk.read(start))  # as its broker does every minute
 
 
 @dataclass(eq=False)
@@ -275,7 +275,8 @@ class Cluster:
             self.open_to[batch.producer_id] = last
 
     def checkpoint(self) -> None:
-        self.random.choice(self.brokers).checkpoint()
+        broker = self.random.choice(self.brokers)
+        broker.checkpoint(with_start=self.random.random() < 0.2)
 
     def elect(self) -> None:
         """Another replica that is in sync leads."""

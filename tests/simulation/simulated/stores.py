@@ -7,7 +7,6 @@ from random import Random  # noqa: TID251  # seeded
 from typing import Any, TypeVar
 
 from archive_fakes import MemoryStore
-from crc32c import crc32c as crc32c_of
 
 from local_log.errors import AlreadyExists, Invalid, NotFound, Unavailable, Unknown
 from remote.store.api import AbandonedUpload, Body, ObjectMeta
@@ -186,16 +185,12 @@ class StoreOf:
     def upload(self, key: str, parts: Iterable[Body], *, size: int, crc32c: int) -> None:
         sent = b"".join(bytes(part) for part in parts)  # what lands late is what was sent
         try:
-            self.call("upload", key, lambda: self._complete(key, sent, size, crc32c), WRITE_FAULTS)
+            self.call("upload", key, lambda: self.inner.upload(key, [sent], size=size, crc32c=crc32c), WRITE_FAULTS)
         except (Died, Unavailable):
             upload = AbandonedUpload(key, self.actor.new_id(), self.schedule.now)
             if len(sent) > PART_BYTES and key not in self.inner.objects:
                 self.inner.uploads.append(upload)
             raise
-
-    def _complete(self, key: str, sent: bytes, size: int, crc32c: int) -> None:
-        assert (len(sent), crc32c_of(sent)) == (size, crc32c)
-        self.inner.upload(key, [sent], size=size, crc32c=crc32c)
 
     def delete(self, key: str) -> None:
         self.call("delete", key, lambda: self.inner.delete(key), WRITE_FAULTS)

@@ -18,6 +18,7 @@ from remote.transforms.rotation import RotationStep
 from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
 from tiering.offload import copy, due, source
+from tiering.offload.below_log_start import Committed
 from tiering.offload.changed import Changed
 from tiering.retention import accounting, expire, plan
 
@@ -89,7 +90,7 @@ def archive_by_the_last_stable_offset_alone() -> None:
 
 @mutant
 def archive_what_an_earlier_leader_has_below_the_log_start() -> None:
-    due.first_committed_offset = lambda log: log.segments[0].base_offset
+    due.committed_from = lambda log: Committed()
 
 
 @mutant

@@ -257,6 +257,23 @@ def test_below_an_epoch_that_both_know_a_log_and_the_archive_may_lack_what_compa
         segment_copied(replace(before, topic_id=ZERO_TOPIC_ID), entry(300, 400), lineage, "", 7)
 
 
+def test_an_epoch_that_both_know_after_a_gap_that_is_filled_counts() -> None:
+    before = replace(
+        manifest(entry(0, 200), entry(300, 400, record_count=60), leader_epochs=epochs((0, 0), (1, 250))), topic_id="T" * 22
+    )
+    after = segment_copied(before, entry(200, 300, record_count=9), epochs((0, 0), (1, 320)), "", 7, log_end=500)
+    assert (after.gaps, after.leader_epochs) == ((), before.leader_epochs)
+
+
+def test_a_first_epoch_from_where_retention_has_left_nothing_is_no_other_one() -> None:
+    """The log lacks what it had of epoch 1 up to 130, and the archive knows nothing of epoch 1 below."""
+    one = entry(100, 200, record_count=50)
+    before = replace(manifest(one, log_start_offset=100, leader_epochs=epochs((0, 100), (1, 130))), topic_id="T" * 22)
+    assert segment_copied(before, entry(200, 300), epochs((1, 100)), "", 7).end_offset == 300
+    again = replace(manifest(one, log_start_offset=100, leader_epochs=epochs((1, 100))), topic_id="T" * 22)
+    assert segment_copied(again, entry(200, 300), epochs((0, 100), (1, 130)), "", 7).end_offset == 300
+
+
 @pytest.mark.parametrize(("gap_end", "start"), [(100, 100), (150, 120)], ids=["at the end", "in a gap"])
 def test_an_archive_of_which_retention_has_left_nothing_at_its_start_goes_on_with_an_epoch_that_began_there(
     gap_end: int, start: int

@@ -1,5 +1,6 @@
 """Segments below the log start offset, which lie in the folder until the broker deletes them, and are archived while they do."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,19 +10,20 @@ from logs_at_work import batch_of
 from logs_to_archive import path_of
 from owned_logs import OwnedLog
 from replaced import records as records_of
-from small_logs import NOW, marker, records
+from small_logs import NOW, follow, marker, records
 
 from local_log.engine.producers.state import Origin
-from local_log.formats.checkpoints import EpochEntry
-from local_log.formats.filenames import PARTITION_METADATA
+from local_log.formats.checkpoints import EpochEntry, write_offsets
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from local_log.formats.partition_metadata import write_topic_id
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
-from tiering.offload.below_log_start import first_committed_offset
+from tiering.offload.below_log_start import committed_from
 from tiering.offload.copy import OffloadRun, offload
 from tiering.offload.due import plan
+from tiering.offload.plan import Action
 
 IDS = CountingIds("b")
 
@@ -145,6 +147,47 @@ def test_nothing_is_claimed_of_a_batch_that_was_truncated_with_its_part_below_th
     assert after.entries[-1].end_offset > 36
 
 
+def test_nothing_is_copied_until_the_broker_has_written_where_the_log_starts_now(tmp_path: Path) -> None:
+    """It writes the leader epochs at once, the log start offset every minute, and the high watermark more often."""
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0)
+    archived(log)
+    with_epochs(log, 1, 2)
+    log.log.maybe_increment_log_start_offset(32)
+    reader = replace(log.reader, checkpointed_start=0)
+    epochs, start = Path(log.folder, LEADER_EPOCH_CHECKPOINT), tmp_path / LOG_START_OFFSET_CHECKPOINT
+    start.write_bytes(write_offsets({}))
+    written_ns = epochs.stat().st_mtime_ns
+    os.utime(start, ns=(written_ns - 1, written_ns - 1))
+    waiting = [d for d in plan(reader, log.store).decisions if "the log seems to start at 32 now" in d.reason]
+    assert [d.segment.base_offset for d in waiting] == [12, 18, 24, 30, 36]
+    os.utime(start, ns=(written_ns, written_ns))
+    assert any(d.action is Action.copy for d in plan(reader, log.store).decisions)
+
+
+def test_a_log_start_in_a_hole_that_compaction_has_left_before_another_epoch_is_no_gap(tmp_path: Path) -> None:
+    """As a replica has it that was built from a compacted log."""
+    log = OwnedLog(str(tmp_path))
+    followed = [records(offset, 2, value=b"v" * 40, time=NOW, epoch=1) for offset in range(0, 18, 2)]
+    followed += [records(offset, 2, value=b"v" * 40, time=NOW, epoch=2) for offset in range(60, 80, 2)]
+    follow(log.log, *followed)
+    log.log.update_high_watermark(log.log.log_end_offset)
+    log.log.maybe_increment_log_start_offset(40)
+    after = archived(log)
+    assert (after.log_start_offset, after.holes, after.losses) == (40, (), ())
+    assert after.entries[0].base_offset == 60
+    assert archived(log) == after
+
+
+def test_the_log_start_in_the_empty_end_of_a_segment_is_no_damage(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path))
+    follow(log.log, *(records(offset, 2, value=b"v" * 40, time=NOW, epoch=1) for offset in range(0, 16, 2)))
+    log.log.truncate_to(15)  # within the last batch
+    log.log.roll()
+    log.log.update_high_watermark(15)
+    assert plan(replace(log.reader, checkpointed_start=14), log.store).empty == ((14, 15),)
+
+
 def test_an_open_transaction_of_an_earlier_epoch_holds_back_what_lies_above_the_log_start(tmp_path: Path) -> None:
     log, began = with_an_open_transaction(tmp_path)
     with_epochs(log, 1)
@@ -177,10 +220,10 @@ def test_what_lies_before_a_damaged_file_is_not_known_to_be_committed(tmp_path: 
     log = OwnedLog(str(tmp_path))
     with_epochs(log, 0, 0, 0)
     log.log.maybe_increment_log_start_offset(40)
-    assert first_committed_offset(log.reader) == 0
+    assert committed_from(log.reader).start == 0
     file = tmp_path / "orders-0" / f"{24:020}.log"
     file.write_bytes(b"\xff" * file.stat().st_size)
-    assert first_committed_offset(log.reader) == 30
+    assert committed_from(log.reader).start == 30
 
 
 def test_only_an_aborted_transaction_that_reaches_above_the_log_start_is_told_of_what_was_left_out(tmp_path: Path) -> None:
