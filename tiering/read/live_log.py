@@ -184,8 +184,9 @@ class LiveLog:
         return self._of_archive(_archived_through(now), lambda archived: self._tiered(now, archived))
 
     def _tiered(self, now: LogOffsets, archived: ArchivedLog | None) -> TieredLog:
-        # The archive's retention moves its start first, the log's afterwards.
-        start = now.log_start if archived is None else max(now.log_start, min(archived.log_start_offset, now.local_log_start))
+        # The archive's retention moves its start first, the log's afterwards; a fetch that has found that out knows the newest.
+        known = archived or self._held
+        start = now.log_start if known is None else max(now.log_start, min(known.log_start_offset, now.local_log_start))
         return TieredLog(EngineLog(self.log, self.partition, now), archived, start)
 
     # The local log

@@ -7,11 +7,14 @@ from asked_endpoint import bytes_of
 from logs_at_work import batch_of
 
 from local_log.engine.memory_records import memory_batches
+from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
+from remote.manifest.store import load_newest
 from simulated.archive_tasks import Act
 from simulated.clients_judge import Sent, Session
 from simulated.ledgers import is_commit
 from simulated.network import Connection, NoAnswer
+from simulated.own_host import PARTITION
 from simulated.schedule import Actor
 from simulated.serving_host import PLACES, ServingHost
 from tiering.endpoint.protocol.api_keys import FETCH, INIT_PRODUCER_ID, PRODUCE, Api
@@ -107,6 +110,18 @@ class Client:
         if next_offset == offset and max(found.log_start_offset, 0) <= offset < limit:
             raise violated(f"{who} is given nothing, and the log goes on to {limit}")
         return next_offset
+
+    def reset(self, partition: TopicPartition) -> int:
+        """Where a consumer goes on whose position is no longer there. The archive's start is the first to move."""
+        start = self.start_of(partition)
+        if partition != PARTITION or self.host.store_of is None or self.host.tier.offline:
+            return start
+        try:
+            newest = load_newest(self.host.store_of(self.actor), self.host.path)
+        except LogError:
+            return start
+        local = self.host.now().tier.log(partition).local_log_start_offset if not self.host.tier.offline else 0
+        return max(start, min(newest.manifest.log_start_offset, local)) if newest is not None else start
 
     def start_of(self, partition: TopicPartition) -> int:
         """Where a consumer begins that has no position: `auto.offset.reset=earliest`."""

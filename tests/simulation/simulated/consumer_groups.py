@@ -77,7 +77,7 @@ class Member:
                 return False
         start = self.client.start_of(partition)
         found = self.client.fetch(partition, start if begin < 0 else begin, committed=committed)
-        end = max(begin, start) if found is None else found
+        end = max(begin, self.client.reset(partition)) if found is None else found
         self.positions[partition] = begin
         if end == begin:
             return False

@@ -122,7 +122,7 @@ class Member:
         at = self.positions[partition]
         begin = self.client.start_of(partition) if at < 0 else at
         found = self.client.fetch(partition, begin, committed=committed)
-        return max(begin, self.client.start_of(partition)) if found is None else found
+        return max(begin, self.client.reset(partition)) if found is None else found
 
     def commit(self, partition: TopicPartition, offset: int) -> None:
         """Raises Rejoins."""

@@ -173,6 +173,8 @@ def test_an_object_that_the_archives_retention_has_deleted_is_looked_for_by_the_
     with pytest.raises(OffsetOutOfRange) as raised:
         at.live.fetch(0, 100)
     assert (raised.value.offset, raised.value.start) == (0, start)
+    # A consumer that resets to the earliest offset now would be told the same for ever, until the log's start has followed.
+    assert at.live.list_offsets(EARLIEST).offset == start  # type: ignore[union-attr]
     assert drained(at.live, start) == at.expected(start)
     at.log.maybe_increment_log_start_offset(start)
     assert at.live.fetch(start, 100).log_start_offset == start
