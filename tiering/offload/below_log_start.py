@@ -71,7 +71,8 @@ def why_start_is_unknown(log: LogReader) -> str:
     """
     epochs_file, start_file = f"{log.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{parent_of(log.folder)}/{LOG_START_OFFSET_CHECKPOINT}"
     try:
-        first = next((epoch.start_offset for epoch in log.leader_epochs), 0)
+        # A broker that is started again with no record above its log start offset has no leader epoch at all.
+        first = log.leader_epochs[0].start_offset if log.leader_epochs else log.log_end_offset if log.last_epoch else 0
         if first <= log.log_start_offset or log.disk.state(start_file).modified_ns >= log.disk.state(epochs_file).modified_ns:
             return ""
     except (Corrupt, NotFound):

@@ -130,7 +130,8 @@ def _data(log: LogReader, segment: Segment, start_offset: int) -> LogSegmentData
         read=read,
         offset_index=_optional(segment, OFFSET_INDEX),
         time_index=_optional(segment, TIME_INDEX),
-        txn_index=_optional(segment, TXN_INDEX),
+        # Of what lies below the log start offset, a broker that has recovered its log writes nothing into an index.
+        txn_index=_optional(segment, TXN_INDEX) if start_offset >= log.log_start_offset else None,
         producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),
         aborted_later=partial(aborted_later, log, start_offset, end),

@@ -56,6 +56,8 @@ class Broker:
     config: Any
     disk: QuietDisk = field(default_factory=QuietDisk)
     log: UnifiedLog = field(init=False)
+    written_start: int = 0
+    """The log start offset that its file has."""
 
     def __post_init__(self) -> None:
         self.disk.make_folder(LOGS)
@@ -92,6 +94,7 @@ class Broker:
         """Writes the files that a broker writes every few seconds, or with the log start offset, every minute."""
         offsets = {HIGH_WATERMARK_CHECKPOINT: self.log.high_watermark}
         self.checkpoint_of(offsets | ({LOG_START_OFFSET_CHECKPOINT: self.log.log_start_offset} if with_start else {}))
+        self.written_start = self.log.log_start_offset if with_start else self.written_start
 
     def checkpoint_of(self, offsets: dict[str, int]) -> None:
         for name, offset in offsets.items():
@@ -100,7 +103,7 @@ class Broker:
     def loses_power(self) -> None:
         """What was not synced may be lost; the broker starts again and recovers its log."""
         random = self.cluster.random
-        start, point = self.log.log_start_offset, self.log.recovery_point
+        start, point = self.written_start, self.log.recovery_point
         self.disk = self.disk.after_power_failure(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
         self.disk.now_ms = self.cluster.schedule.now
         self.open(start, point if random.random() < 0.5 else 0)

@@ -13,7 +13,7 @@ from replaced import records as records_of
 from small_logs import NOW, follow, marker, records
 
 from local_log.engine.producers.state import Origin
-from local_log.formats.checkpoints import EpochEntry, write_offsets
+from local_log.formats.checkpoints import EpochEntry, write_epochs, write_offsets
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from local_log.formats.partition_metadata import write_topic_id
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
@@ -93,6 +93,30 @@ def test_they_do_not_wait_once_their_transaction_has_ended_though_no_snapshot_kn
     assert archived(log).end_offset > start
 
 
+def test_all_records_of_an_aborted_transaction_are_known_where_the_log_starts_in_the_middle_of_it(
+    tmp_path: Path,
+) -> None:
+    """The transaction index of the segment knows it from the log start offset on."""
+    log = OwnedLog(str(tmp_path), segment_bytes=2_000)
+    log.fill(12)
+    log.log.roll()
+    archived(log)
+    began = log.log.log_end_offset
+    log.transaction(1, 3, commit=None)
+    log.fill(1)
+    start = began + 1
+    log.log.maybe_increment_log_start_offset(start)
+    log.log.truncate_to(began + 3)  # as a follower does, who knows the producers from the log start offset on then
+    log.end_transaction(1, commit=False)
+    log.log.roll()
+    log.fill(1)
+    assert [txn.first_offset for txn in log.reader.aborted(start, log.log.log_end_offset)] == [start]
+    after = archived(log)
+    assert after.end_offset > start
+    aborted = ArchivedLog(log.store, after).aborted(began, after.end_offset)
+    assert [(txn.producer_id, txn.first_offset) for txn in aborted] == [(1, began)]
+
+
 def with_epochs(log: OwnedLog, *epochs: int) -> None:
     """Appends sixteen records in each leader epoch."""
     for epoch in epochs:
@@ -161,6 +185,9 @@ def test_nothing_is_copied_until_the_broker_has_written_where_the_log_starts_now
     os.utime(start, ns=(written_ns - 1, written_ns - 1))
     waiting = [d for d in plan(reader, log.store).decisions if "the log seems to start at 32 now" in d.reason]
     assert [d.segment.base_offset for d in waiting] == [12, 18, 24, 30, 36]
+    epochs.write_bytes(write_epochs(()))  # as after a restart, where nothing was above the log start offset
+    os.utime(epochs, ns=(written_ns, written_ns))
+    assert not any(d.action is Action.copy for d in plan(replace(reader), log.store).decisions)
     os.utime(start, ns=(written_ns, written_ns))
     assert any(d.action is Action.copy for d in plan(reader, log.store).decisions)
 
