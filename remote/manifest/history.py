@@ -102,17 +102,18 @@ class History:
         known = self.epochs
         if not known or not lineage:
             return False
-        starts, theirs = {k.epoch: k.start_offset for k in known}, {e.epoch: e.start_offset for e in lineage}
-        shared = max(starts.keys() & {e.epoch for e in (*lineage, *beyond)}, default=None) if self.has_id else None
+        ours, theirs = {k.epoch for k in known}, {e.epoch for e in lineage}
+        all_theirs = theirs | {e.epoch for e in beyond}
+        shared = max(ours & all_theirs, default=None) if self.has_id else None
         if shared is not None:
             differ = _is_ahead(self._known_there(known, self.end), lineage, end_offset)
             differ = differ or _is_ahead(self._known_there(lineage, end_offset), known, self.end)
-            differ = differ or self._has_others(lineage, shared, {e.epoch for e in (*lineage, *beyond)})
+            differ = differ or self._has_others(lineage, shared, all_theirs)
         else:
-            differ = any(not self._starts_as(e, lineage[0]) for e in lineage if e.epoch in starts)
+            differ = any(not self._starts_as(e, lineage[0]) for e in lineage if e.epoch in ours)
         from_theirs, from_known = (lineage[0].epoch, known[0].epoch) if shared is None else (shared, shared)
         lacking = any(k.epoch > from_theirs and k.start_offset < end_offset and k.epoch not in theirs for k in known)
-        strange = any(from_known < e.epoch < known[-1].epoch and e.epoch not in starts for e in lineage)
+        strange = any(from_known < e.epoch < known[-1].epoch and e.epoch not in ours for e in lineage)
         early = any(e.start_offset < self.end for e in lineage if e.epoch > known[-1].epoch)
         return differ or lacking or strange or early
 

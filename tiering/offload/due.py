@@ -104,9 +104,9 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_
     refuse_other_records(log, segments, known.manifest)
     stable = stable_offset(log) if len(segments) > 1 else log.log_start_offset
     unknown = why_start_is_unknown(log) if _has_due(segments, known.manifest) else ""
-    stable = -1 if unknown else stable
-    its = (s for s in segments if s.base_offset >= committed.start)
-    cleaned = cleaned_segments(log, its, stable, known.manifest, store) if replaces and known.manifest.version else ()
+    stable = -1 if unknown else stable  # no segment ends at or below that, so that all wait
+    replaceable = (s for s in segments if s.base_offset >= committed.start)
+    cleaned = cleaned_segments(log, replaceable, stable, known.manifest, store) if replaces and known.manifest.version else ()
     decisions = plan_offload(
         segments, stable, known.manifest, unproven=unknown or log.unproven, cleaned=cleaned, committed=committed
     )

@@ -130,7 +130,7 @@ def _data(log: LogReader, segment: Segment, start_offset: int) -> LogSegmentData
         read=read,
         offset_index=_optional(segment, OFFSET_INDEX),
         time_index=_optional(segment, TIME_INDEX),
-        # Of what lies below the log start offset, a broker that has recovered its log writes nothing into an index.
+        # A broker that has recovered or truncated its log knows transactions from the log start offset on, and so does its index.
         txn_index=_optional(segment, TXN_INDEX) if start_offset >= log.log_start_offset else None,
         producer_snapshot=snapshot,
         lineage=epochs_before(log.leader_epochs, end),

@@ -327,18 +327,18 @@ class Judge:
                 if end in log.aborted and (end not in known or known[end].first_offset > base):
                     raise self.violated(f"{who} is not told that the batch at {base} was aborted at {end}")
 
-    def check_markers(self, of: Manifest, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
+    def check_markers(self, manifest: Manifest, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
         """These, after the archive's end, end transactions of these batches as the markers do that were not archived.
 
         And of those that lie below the log start offset, in a segment that the archive has. One with all its records in gaps may
         end in any way.
         """
-        log, end = self.watched[of.path].log, min(markers, default=0)
+        log, end = self.watched[manifest.path].log, min(markers, default=0)
         last: dict[int, int] = {}
         for base, body in sorted((log.committed | batches).items()):
             if base >= end:
                 break
-            if any(gap.start <= base < gap.end for gap in of.gaps):
+            if any(gap.start <= base < gap.end for gap in manifest.gaps):
                 continue
             batch = batch_at(body, 0)
             if batch.is_transactional and not batch.is_control:

@@ -46,12 +46,18 @@ def test_a_segment_whose_transaction_loses_its_abort_marker_meanwhile_is_not_arc
     assert not any(e.base_offset == base for e in manifest.entries)
 
 
-def test_segments_without_records_of_that_transaction_are_archived(tmp_path: Path) -> None:
-    log = OwnedLog(str(tmp_path))
+def over_segments(folder: Path) -> tuple[OwnedLog, int]:
+    """A log with a transaction of producer 1 that is open since some segments ago, and the offset at which it has begun."""
+    log = OwnedLog(str(folder))
     log.fill(8)
     began = log.log.log_end_offset
     log.transaction(1, 1, commit=None)
     log.fill(20)
+    return log, began
+
+
+def test_segments_without_records_of_that_transaction_are_archived(tmp_path: Path) -> None:
+    log, began = over_segments(tmp_path)
     log.end_transaction(1, commit=False)
     reader = log.reader
     due = plan(reader, log.store)
@@ -65,11 +71,7 @@ def test_segments_without_records_of_that_transaction_are_archived(tmp_path: Pat
 
 
 def test_a_segment_is_refused_whose_log_has_lost_the_marker_and_does_not_know(tmp_path: Path) -> None:
-    log = OwnedLog(str(tmp_path))
-    log.fill(8)
-    began = log.log.log_end_offset
-    log.transaction(1, 1, commit=None)
-    log.fill(20)
+    log, began = over_segments(tmp_path)
     ended = log.log.log_end_offset
     log.end_transaction(1, commit=False)
     log.fill(20)
