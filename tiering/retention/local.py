@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from local_log.engine.config import LogConfig
 from local_log.engine.manager.retention import KAFKAS, DeletionPolicy, Limits, Retained, below, deletable
-from local_log.errors import Conflict, Invalid
+from local_log.errors import Conflict, Corrupt, Invalid
 from local_log.formats.checkpoints import epochs_before
 from local_log.formats.filenames import LOG
 from local_log.log_dir import LogDir, is_brokers
@@ -154,6 +154,9 @@ def planned(
 
 def _latest(segment: Segment) -> int:
     """The greatest timestamp, by the last entry that an inactive segment's index ends with, else when the file was written."""
-    times = segment.time_index().timestamps
+    try:
+        times = segment.time_index().timestamps
+    except Corrupt:
+        times = ()  # as a crash leaves it in segments below the log start offset, which no start recovers
     latest = int(times[-1]) if len(times) else -1
     return latest if latest >= 0 else segment.disk.modified_ms(segment.path(LOG))

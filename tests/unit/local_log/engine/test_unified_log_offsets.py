@@ -8,6 +8,7 @@ from logs_at_work import Log, batch_of, settings
 from small_logs import NOW, marker
 
 from local_log.engine.errors import UnexpectedAppendOffset
+from local_log.engine.offsets import Isolation
 from local_log.engine.producers.state import Origin
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import Invalid
@@ -99,6 +100,14 @@ def test_a_transaction_that_began_below_the_log_start_is_open_from_the_first_bat
     at.follow(batch_of("b", offset=6))
     at.log.update_high_watermark(7)
     assert at.log.last_stable_offset == 6
+
+
+def test_a_log_start_within_an_open_transactions_batch_is_the_last_stable_offset(at: Log) -> None:
+    at.follow(batch_of(*THREE, producer=1, sequence=0, transactional=True), batch_of("d", offset=3))
+    at.log.update_high_watermark(4)
+    at.log.maybe_increment_log_start_offset(2)
+    assert at.log.last_stable_offset == 2
+    assert at.log.read(2, 1000, Isolation.TXN_COMMITTED).records == b""
 
 
 def test_a_transaction_that_was_open_before_a_restart_is_open_after_it(at: Log) -> None:
