@@ -253,8 +253,9 @@ class World:
             (broker for broker in brokers if _is_replicated(broker, brokers) and self.rot.rots(broker, archived_to)), None
         )
         in_turn = sorted(brokers, key=lambda one: one is not rotten)
-        # What the others have given up for lost is not, as long as a damaged file has it.
-        for broker in [*in_turn, rotten] if rotten is not None else in_turn:
+        # What the others have given up for lost is not, as long as it lies in a damaged file, or below the log start offset of one
+        # that has told of it, and waits for the end of a transaction.
+        for broker in [*in_turn, in_turn[0]]:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
         before = {*self.store.objects}
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
