@@ -48,9 +48,13 @@ class OffloadPlan:
 
     @property
     def start(self) -> int:
-        """The first offset that can be archived: the log start offset, or the base offset of the first segment with a batch."""
-        has_batches = (d.segment.base_offset for d in self.decisions if not d.segment.is_empty)
-        return max(self.log.log_start_offset, next(has_batches, 0))
+        """The first offset that can be copied: of an inactive segment also below the log start offset."""
+        for segment in (d.segment for d in self.decisions if not d.segment.is_empty):
+            if segment.end_offset is None:
+                return max(self.log.log_start_offset, segment.base_offset)
+            if segment.start_offset < segment.end_offset:
+                return segment.start_offset
+        return self.log.log_start_offset
 
     @property
     def empty(self) -> tuple[Range, ...]:

@@ -1,7 +1,8 @@
 """What must hold of an archive at each change and at the end, told by a judge who sees all of it and makes no requests."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 from crc32c import crc32c
@@ -11,6 +12,7 @@ from local_log.errors import LogError
 from local_log.formats.control import ControlType, read_end_txn_marker
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.indexes.transaction import AbortedTxn
+from local_log.ranges import Ranges, clipped, without
 from remote.keys import PartitionPath, parse_manifest_key, partition_of, write_of
 from remote.manifest import codec, invariants
 from remote.manifest.entries import Entries
@@ -289,6 +291,22 @@ class Judge:
         for gap in (*manifest.gaps, *lost_ranges(manifest)):
             if gap.end > given_up:
                 raise self.violated(f"gap [{gap.start}, {gap.end}) of what no log has deleted: {gap.reason}")
+
+    def check_losses(self, manifest: Manifest, held: Mapping[str, Ranges]) -> None:
+        """In the end what is in no log any more is archived, or told to be lost, unless its users have deleted it.
+
+        `held` is what can be copied of the logs of these sources; of others the manifest tells.
+        """
+        of, starts = self.watched[manifest.path], manifest.local_log_start_offsets
+        others = [(start, manifest.local_log_end_offsets[name]) for name, start in starts.items() if name not in held]
+        known = max(of.first_start, of.log.start_max, manifest.log_start_offset)
+        holes = [(gap.start, gap.end) for gap in manifest.gaps if not gap.is_of_compaction]
+        missing = clipped([*holes, (manifest.end_offset, of.log.high_watermark)], known, of.log.high_watermark)
+        lost = [(loss.start, loss.end) for loss in lost_ranges(manifest)]
+        silent = without(missing, [*lost, *others, *chain(*held.values())])
+        for base, body in of.log.committed.items():
+            if clipped(silent, base, batch_at(body, 0).last_offset + 1):
+                raise self.violated(f"the batch at {base} is in no tier, and no loss tells of it")
 
     # What readers get
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from archive_fakes import CountingIds
 
+from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
+from local_log.ranges import Ranges
 from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
@@ -253,8 +255,8 @@ class World:
             (broker for broker in brokers if _is_replicated(broker, brokers) and self.rot.rots(broker, archived_to)), None
         )
         in_turn = sorted(brokers, key=lambda one: one is not rotten)
-        # What the others have given up for lost is not, as long as it lies in a damaged file, or below the log start offset of one
-        # that has told of it, and waits for the end of a transaction.
+        # What the others have given up for lost is not, as long as it lies in a damaged file. Nor is it where it waits for the
+        # end of a transaction, in a log that has grown since its broker was offloaded.
         for broker in [*in_turn, in_turn[0]]:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
         before = {*self.store.objects}
@@ -302,6 +304,10 @@ class World:
         judge.check_aborted(path, found, log.aborted(m.log_start_offset, m.end_offset), "the last reader")
         self._judge_parts(newest, log, found)
         judge.check_gaps(m)
+        if path == self.cluster.path:
+            judge.check_losses(m, {broker.name: _held(broker.log) for broker in self.cluster.brokers})
+        elif self.own is not None and path == self.own.path:
+            judge.check_losses(m, dict.fromkeys(m.local_log_start_offsets, _held(self.own.log)))
         self._restored(m)
         gone = {n for n in watched.acknowledged if n >= m.end_offset}
         if gone:
@@ -342,3 +348,9 @@ def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
     logs, end = [other.log for other in brokers if other is not broker], broker.log.local.segments.active.base_offset
     parts = [(log, log.local.segments.first.base_offset, log.local.segments.active.base_offset) for log in logs]
     return any(first >= log.log_start_offset and active >= end for log, first, active in parts)
+
+
+def _held(log: UnifiedLog) -> Ranges:
+    """What can be copied of a log: an inactive segment with all of its batches, the active one from the log start offset on."""
+    active = log.local.segments.active.base_offset
+    return (log.local.segments.first.base_offset, active), (max(log.log_start_offset, active), log.log_end_offset)

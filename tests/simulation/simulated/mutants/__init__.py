@@ -11,7 +11,7 @@ Three that one would expect here change nothing that is kept, so none can find t
   a log was incomplete, `is_unreferenced` does not take a lineage for the whole one; so one fault takes both precautions away.
 """
 
-from simulated.mutants import archives, clients, damage, endpoints, local_logs, spark, sweeps, written_topics
+from simulated.mutants import archives, clients, damage, endpoints, local_logs, losses, spark, sweeps, written_topics
 from simulated.mutants.registry import MUTANTS
 
-__all__ = ["MUTANTS", "archives", "clients", "damage", "endpoints", "local_logs", "spark", "sweeps", "written_topics"]
+__all__ = ["MUTANTS", "archives", "clients", "damage", "endpoints", "local_logs", "losses", "spark", "sweeps", "written_topics"]

@@ -1,6 +1,7 @@
 """Segments below the log start offset, which lie in the folder until the broker deletes them, and are archived while they do."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,13 @@ from owned_logs import OwnedLog
 from replaced import records as records_of
 from small_logs import NOW, follow, marker, records
 
+from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.producers.state import Origin
 from local_log.formats.checkpoints import EpochEntry, write_epochs, write_offsets
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from local_log.formats.partition_metadata import write_topic_id
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
+from remote.manifest.losses import lost_ranges
 from remote.manifest.model import Manifest
 from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
@@ -54,6 +57,34 @@ def test_records_of_an_open_transaction_wait_also_where_the_log_starts_after_the
     log.log.maybe_increment_log_start_offset(began + 9)
     assert log.log.last_stable_offset == log.log.log_start_offset == began + 9
     assert 0 < archived(log).end_offset <= began
+
+
+def test_what_waited_below_the_log_start_and_was_deleted_then_is_told_as_lost(tmp_path: Path) -> None:
+    log, began = with_an_open_transaction(tmp_path)
+    end = archived(log).end_offset
+    log.log.maybe_increment_log_start_offset(began + 9)
+    assert lost_ranges(archived(log)) == ()
+    log.log.maybe_increment_log_start_offset(began + 20)
+    delete_old_segments(log.log, NOW)
+    assert log.reader.segments[0].base_offset > began + 9
+    assert [(loss.start, loss.end) for loss in lost_ranges(archived(log))] == [(end, began + 20)]
+
+
+def test_what_waits_below_the_log_start_of_one_replica_is_not_lost_for_another(tmp_path: Path) -> None:
+    log = OwnedLog(str(tmp_path / "one"))
+    log.fill(4)
+    log.transaction(1, 1, commit=None)
+    log.fill(12)
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    other, start = OwnedLog(str(tmp_path / "other"), log.store), log.log.log_end_offset - 8
+    archived(log)
+    log.log.maybe_increment_log_start_offset(start)
+    end = archived(log).end_offset
+    archived(other, "other")
+    other.log.maybe_increment_log_start_offset(start)
+    delete_old_segments(other.log, NOW)
+    assert other.reader.segments[0].base_offset > end
+    assert lost_ranges(archived(other, "other")) == ()
 
 
 @pytest.mark.parametrize("goes_on", [True, False])

@@ -45,7 +45,7 @@ def test_all_that_is_inactive_and_stable_is_archived_and_nothing_else(tmp_path: 
         assert manifest.gaps == ()
         assert manifest.end_offset <= min(live(name)["last_stable_offset"], log.segments[-1].base_offset)
         assert manifest.log_start_offset == live(name)["earliest"][0]
-        assert manifest.local_log_start_offsets == {"source": log.log_start_offset}
+        assert manifest.local_log_start_offsets == {"source": log.segments[0].base_offset}
         bodies = (segment.read(".log") for segment in log.segments if (segment.base_offset, segment.next_base_offset) in ranges)
         assert [store.objects[path_of(log).segment(e.log_name)] for e in manifest.entries] == list(bodies)
 
