@@ -29,6 +29,7 @@ from local_log.formats.filenames import (
 )
 from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.partition_metadata import write_topic_id
+from local_log.ranges import Range
 from remote.keys import PartitionPath
 from simulated.disks import QuietDisk
 from simulated.predicates import disordered
@@ -135,10 +136,7 @@ class DeletedLog:
 
 @dataclass(eq=False)
 class Cluster:
-    """The brokers, who of them leads, and what is committed; `open_since` has the first offset of each open transaction.
-
-    `open_to` has the last one, as far as it is committed.
-    """
+    """The brokers, who of them leads, and what is committed; `open_batches` are those of each producer's open transaction."""
 
     schedule: Schedule
     path: PartitionPath = PATH
@@ -150,8 +148,7 @@ class Cluster:
     committed: dict[int, bytes] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
     """The time of each committed batch, by its base offset."""
-    open_since: dict[int, int] = field(default_factory=dict)
-    open_to: dict[int, int] = field(default_factory=dict)
+    open_batches: dict[int, list[Range]] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     aborted: dict[int, int] = field(default_factory=dict)
     """The producers of transactions, by the offsets of their markers."""
@@ -176,10 +173,10 @@ class Cluster:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it everything is committed, and every transaction is ended of which each broker still has records."""
+        """Below it everything is committed, and no record that each broker still has is of an open transaction."""
         start = max(broker.log.log_start_offset for broker in self.brokers)
-        known = [max(first, start) for producer, first in self.open_since.items() if self.open_to[producer] >= start]
-        return min([self.high_watermark, *known])
+        undecided = [max(base, start) for of in self.open_batches.values() for base, end in of if end > start]
+        return min([self.high_watermark, *undecided])
 
     def happens(self, what: str, seed: int) -> None:
         """One of `HAPPENINGS`, with random numbers of its own."""
@@ -268,14 +265,12 @@ class Cluster:
         self.committed[base], self.times[base] = body, batch.max_timestamp
         self.high_watermark = last + 1
         if batch.is_control:
-            self.open_since.pop(batch.producer_id, None)
-            self.open_to.pop(batch.producer_id, None)
+            self.open_batches.pop(batch.producer_id, None)
             self.ended[base] = batch.producer_id
             if read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT:
                 self.aborted[base] = batch.producer_id
         elif batch.is_transactional:
-            self.open_since.setdefault(batch.producer_id, base)
-            self.open_to[batch.producer_id] = last
+            self.open_batches.setdefault(batch.producer_id, []).append((base, last + 1))
 
     def checkpoint(self) -> None:
         broker = self.random.choice(self.brokers)
@@ -302,7 +297,7 @@ class Cluster:
         self.path = replace(self.path, topic_id=topic_id)
         self.leader = self.epoch = self.high_watermark = 0
         self.committed, self.times, self.ended, self.aborted = {}, {}, {}, {}
-        self.open_since, self.open_to, self.fetched, self.in_sync = {}, {}, {}, {0, 1, 2}
+        self.open_batches, self.fetched, self.in_sync = {}, {}, {0, 1, 2}
         for broker in self.brokers:
             broker.disk.now_ms = self.schedule.now
             broker.remake()
@@ -331,7 +326,7 @@ class Cluster:
         """All replicas have everything, all transactions are ended, all checkpoints are written."""
         self._end_transactions(self.log.producers.ongoing.values())
         # A leader does not know of one that began below its log start offset, but the coordinator does.
-        self._end_transactions(self.open_since)
+        self._end_transactions(self.open_batches)
         for broker in self.brokers:
             broker.log.update_high_watermark(self.high_watermark)
             delete_old_segments(broker.log, self.schedule.now, ())
