@@ -111,7 +111,13 @@ class Retrying:
             except Unavailable as error:
                 tries.wait_or_raise(unknown or error)
             except AlreadyExists:
-                if unknown is None or not self._holds(key, size, crc32c):
+                if unknown is None:
+                    raise
+                try:
+                    found = self.head(key)
+                except NotFound:
+                    raise unknown from None  # it was there, and a sweep has taken it for abandoned since
+                if found.size != size or found.crc32c not in (None, crc32c):
                     raise
                 return
             else:
@@ -126,13 +132,6 @@ class Retrying:
 
     def abort_upload(self, upload: AbandonedUpload) -> None:
         self._repeated(lambda: self.inner.abort_upload(upload))
-
-    def _holds(self, key: str, size: int, crc32c: int) -> bool:
-        try:
-            meta = self.head(key)
-        except NotFound:
-            return False
-        return meta.size == size and meta.crc32c in (None, crc32c)
 
     def _repeated(self, call: Callable[[], T]) -> T:
         tries = self._tries()

@@ -260,6 +260,18 @@ def test_an_upload_never_takes_anothers_object_for_its_own(memory: MemoryStore, 
     assert memory.objects["new"] == other
 
 
+def test_an_upload_that_a_sweep_has_deleted_before_its_answer_came_is_unknown(memory: MemoryStore) -> None:
+    class Swept(LosesAnswer):
+        def around(self, verb: str, key: str, call: Callable[[], Any]) -> Any:
+            if verb == "head":
+                memory.delete(key)
+            return super().around(verb, key, call)
+
+    store, _ = patient(Swept(memory, Nth("upload", 1)))
+    with pytest.raises(Unknown):
+        store.upload("new", [b"body"], size=4, crc32c=crc32c(b"body"))
+
+
 def test_an_upload_of_a_taken_key_is_refused_at_once(memory: MemoryStore) -> None:
     door = Door(memory)
     store, _ = patient(door)
