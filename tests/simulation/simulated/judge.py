@@ -348,15 +348,16 @@ class Judge:
     def check_markers(self, manifest: Manifest, batches: dict[int, bytes], markers: dict[int, bytes], who: str) -> None:
         """These, after the archive's end, end transactions of these batches as the markers do that were not archived.
 
-        And of those that lie below the log start offset, in a segment that the archive has. One with all its records in gaps may
-        end in any way.
+        And of those that lie below the log start offset, in a segment that the archive has. One of which the archive has no
+        record may end in any way.
         """
         log, end = self.watched[manifest.path].log, min(markers, default=0)
+        first = min((entry.base_offset for entry in Entries.of(self.unwatched, manifest)), default=end)
         last: dict[int, int] = {}
         for base, body in sorted((log.committed | batches).items()):
             if base >= end:
                 break
-            if any(gap.start <= base < gap.end for gap in manifest.gaps):
+            if base < first or any(gap.start <= base < gap.end for gap in manifest.gaps):
                 continue
             batch = batch_at(body, 0)
             if batch.is_transactional and not batch.is_control:
