@@ -20,6 +20,7 @@ from local_log.errors import Corrupt, NotFound
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
 from local_log.formats.primitives import INT64_MAX
 from local_log.formats.record import NO_EPOCH
+from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
 from local_log.segment_reader import Segment
 
@@ -69,17 +70,22 @@ def why_start_is_unknown(log: LogReader) -> str:
     at once. It writes the offset every log.flush.start.offset.checkpoint.interval.ms, a minute. A log whose leader epochs were
     lost begins with a later one, too, but then that file is not the younger one for long.
     """
-    epochs_file, start_file = f"{log.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{parent_of(log.folder)}/{LOG_START_OFFSET_CHECKPOINT}"
+    log_dir = LogDir(log.disk, parent_of(log.folder))
+    epochs_file, start_file = f"{log.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{log_dir.path}/{LOG_START_OFFSET_CHECKPOINT}"
     try:
         # A broker that is started again with no record above its log start offset has no leader epoch at all.
         first = log.leader_epochs[0].start_offset if log.leader_epochs else log.log_end_offset if log.last_epoch else 0
-        if first <= log.log_start_offset or log.disk.state(start_file).modified_ns >= log.disk.state(epochs_file).modified_ns:
+        if first <= log.log_start_offset:
+            return ""
+        is_written = log.disk.state(start_file).modified_ns >= log.disk.state(epochs_file).modified_ns
+        # It may have been written since the log start offset was read.
+        if is_written and log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT).get(log.partition, 0) <= log.log_start_offset:
             return ""
     except (Corrupt, NotFound):
         return ""
     return (
-        f"the log seems to start at {first} now, where its leader epochs begin, and {start_file} is older than they are; its "
-        "broker writes that file every minute"
+        f"the log seems to start at {first} now, where its leader epochs begin, and {start_file} did not say so when it was "
+        "read; its broker writes that file every minute"
     )
 
 

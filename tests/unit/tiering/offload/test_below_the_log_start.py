@@ -221,6 +221,8 @@ def test_nothing_is_copied_until_the_broker_has_written_where_the_log_starts_now
     assert not any(d.action is Action.copy for d in plan(replace(reader), log.store).decisions)
     os.utime(start, ns=(written_ns, written_ns))
     assert any(d.action is Action.copy for d in plan(reader, log.store).decisions)
+    start.write_bytes(write_offsets({log.reader.partition: 32}))  # after the reader has read it
+    assert not any(d.action is Action.copy for d in plan(replace(reader), log.store).decisions)
 
 
 def test_a_log_start_in_a_hole_that_compaction_has_left_before_another_epoch_is_no_gap(tmp_path: Path) -> None:
