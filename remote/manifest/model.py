@@ -148,9 +148,9 @@ class Manifest:
 
     `parent_sha256` is the hash of the stored bytes of version - 1, "" for version 1. `put_id` is new for every commit, so that a
     writer whose answer was lost knows its own. `local_log_start_offsets` is by source (a log directory's id): the first offset
-    that could be copied when it was last seen. `entries` and `pages` are in the order of their base offsets. Entries that came
-    late, below what the pages hold, stay among `entries` until there are too many of those. `gaps` are all gaps of the partition,
-    inside of pages too.
+    that it had when it was last seen. `entries` and `pages` are in the order of their base offsets. Entries that came late, below
+    what the pages hold, stay among `entries` until there are too many of those. `gaps` are all gaps of the partition, inside of
+    pages too.
     `deleted_at_ms` is when the topic with this id was deleted, 0 where it was not: nothing is archived under it any more.
     `written` is the last committed write of rows that no broker had, None for a partition that only a broker's logs are in;
     `pending` is one that is not known here to be committed or given up.

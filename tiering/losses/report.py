@@ -21,7 +21,7 @@ def log_recorded(
 ) -> Manifest:
     """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
-    `start` is the first offset that can be copied, `deleted_to` is as in Seen, and nothing below `committed_from` can be
+    `start` is the first offset of what the log has, `deleted_to` is as in Seen, and nothing below `committed_from` can be
     copied. Nothing is recorded for a folder without segments. The log's end is read only if something has changed.
     """
     if not log.segments:

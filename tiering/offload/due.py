@@ -48,12 +48,12 @@ class OffloadPlan:
 
     @property
     def start(self) -> int:
-        """The first offset that can be copied: of an inactive segment also below the log start offset."""
-        for segment in (d.segment for d in self.decisions if not d.segment.is_empty):
+        """The first offset of what the log has: in an inactive segment also below the log start offset, since it is copied."""
+        for segment in (d.segment for d in self.decisions):
             if segment.end_offset is None:
                 return max(self.log.log_start_offset, segment.base_offset)
-            if segment.start_offset < segment.end_offset:
-                return segment.start_offset
+            if segment.size:
+                return segment.base_offset
         return self.log.log_start_offset
 
     @property
