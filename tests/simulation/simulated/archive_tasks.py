@@ -1,6 +1,7 @@
 """What is done to an archive, each as the command or the agent does it: offload, retention, sweep, key rotation, deletion."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from local_log.errors import Conflict, Corrupt, Fenced, Invalid, LogError, NotFound, Unavailable, Unknown
 from local_log.log_dir import LogDir
@@ -93,6 +94,11 @@ class Tasks:
         for _, done in run.run(LogDir(DiskOf(actor, broker), LOGS).found(), 1):
             self._offloaded(name, done, path)
         self.seen[name] = {p: seen for p, seen in {**known, **run.changes}.items() if seen is not None}
+
+    def read_manifests_again(self) -> None:
+        """Each offload reads the manifest, as it does once a day where its log is as it was: others may have changed it."""
+        for name, seen in self.seen.items():
+            self.seen[name] = {p: replace(one, recorded_ms=min(one.recorded_ms, 1)) for p, one in seen.items()}
 
     def _offloaded(self, name: str, done: Done, path: PartitionPath) -> None:
         if done.entry is not None and path == self.path:  # else the topic was made again meanwhile, and it is one of both

@@ -255,9 +255,10 @@ class World:
             (broker for broker in brokers if _is_replicated(broker, brokers) and self.rot.rots(broker, archived_to)), None
         )
         in_turn = sorted(brokers, key=lambda one: one is not rotten)
-        # What the others have given up for lost is not, as long as it lies in a damaged file. Nor is it where it waits for the
-        # end of a transaction, in a log that has grown since its broker was offloaded.
-        for broker in [*in_turn, in_turn[0]]:
+        self.tasks.read_manifests_again()
+        # Twice: what one broker has is not lost for the others, even where it lies in a damaged file, or cannot be copied. They
+        # know it once that broker has told of it.
+        for broker in [*in_turn, *in_turn]:
             self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
         before = {*self.store.objects}
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
