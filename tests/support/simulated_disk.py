@@ -16,7 +16,7 @@ from functools import cache, partial
 from simulated_nodes import Change, Draw, File, Folder, Node, Opened
 
 from local_log.disk import Space, Writer
-from local_log.errors import NotFound, Unreadable
+from local_log.errors import NoSuchFile, Unreadable
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.primitives import Buffer
 
@@ -246,7 +246,7 @@ class SimulatedDisk:
     def _node(self, path: str) -> Node:
         node = self._find(path)
         if node is None:
-            raise NotFound(f"{path}: no such file or folder; check its name")
+            raise NoSuchFile(f"{path}: no such file or folder; check its name")
         return node
 
     def _file(self, path: str) -> File:
@@ -258,7 +258,7 @@ class SimulatedDisk:
     def _folder(self, path: str) -> Folder:
         node = self._node(path)
         if not isinstance(node, Folder):
-            raise NotFound(f"{path}: no such folder; check its name")
+            raise NoSuchFile(f"{path}: no such folder; check its name")
         return node
 
     def _made(self, path: str) -> File:

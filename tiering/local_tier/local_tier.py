@@ -195,8 +195,10 @@ class LocalTier:
             self._manager.verify_transactions()
 
     def checkpoint(self) -> None:
-        """See LogManager."""
+        """See LogManager. What archives follow is saved first: without it deleted records would be lost ones after a crash."""
         with self._lock:
+            for problem in self._keep_starts():
+                raise problem
             self._manager.checkpoint()
 
     def read_files(self, name: str) -> dict[str, bytes]:
@@ -244,8 +246,7 @@ class LocalTier:
         records), Unreadable.
         """
         with self._lock:
-            merged = {**self.topic(name).config, **changes}
-            own = {setting: text for setting, text in merged.items() if text is not None}
+            own = {setting: text for setting, text in {**self.topic(name).config, **changes}.items() if text is not None}
             config, logs = config_of(name, self._settings(name), own), self.logs(name)
             refuse_untiering(name, config, logs.values())
             topic = self._starts.kept(self._known, logs).topics[name]
@@ -283,8 +284,7 @@ class LocalTier:
 
     def name_of(self, topic_id: str) -> str | None:
         """The name of the topic with this id, None if there is none."""
-        topics, names = self._names_of
-        now = self.topics()
+        (topics, names), now = self._names_of, self.topics()
         if topics is not now:
             names = {topic.topic_id: name for name, topic in now.items()}
             self._names_of = now, names

@@ -33,7 +33,22 @@ def log_recorded(
     held = ((min(first, active), active), (max(log.log_start_offset, active), end))
     seen = Seen(source, log.log_start_offset, held, deleted_to)
     after = source_seen(local_deletions_recorded(manifest, seen, now_ms), source, start)
-    return manifest if after == manifest else source_seen(after, source, start, end_of(log))
+    if after == manifest and not _has_other_end(log, manifest.local_log_end_offsets.get(source)):
+        return manifest
+    return source_seen(after, source, start, end_of(log))
+
+
+def _has_other_end(log: LogReader, recorded: int | None) -> bool:
+    """Whether the log has rolled a segment since its end was recorded, or was truncated below it.
+
+    Not wherever it has grown: that would be a commit for each look.
+    """
+    if recorded is None or recorded < log.segments[-1].base_offset:
+        return recorded is not None
+    try:
+        return recorded > log.log_end_offset
+    except LogError:
+        return False
 
 
 def end_of(log: LogReader) -> int:

@@ -52,7 +52,7 @@ class OffloadPlan:
         for segment in (d.segment for d in self.decisions):
             if segment.end_offset is None:
                 return max(self.log.log_start_offset, segment.base_offset)
-            if segment.size:
+            if segment.size or not segment.is_empty:
                 return segment.base_offset
         return self.log.log_start_offset
 
@@ -91,8 +91,8 @@ class OffloadPlan:
         return True
 
 
-def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_to: int = 0) -> OffloadPlan:
-    """The plan for one log. Reads only, and nothing of a log that has only its active segment.
+def plan(log: LogReader, store: ObjectStore, *, source: str = "", replaces: bool = False, deleted_to: int = 0) -> OffloadPlan:
+    """The plan for one log of a source. Reads only, and nothing of a log that has only its active segment.
 
     `replaces`: what was cleaned since it was archived is archived again, in place of what the archive has. `deleted_to`: the
     records below were deleted by users, and are not lost if the archive lacks them.
@@ -115,9 +115,10 @@ def plan(log: LogReader, store: ObjectStore, *, replaces: bool = False, deleted_
         segments, stable, known.manifest, unproven=unknown or log.unproven, cleaned=cleaned, committed=committed
     )
     formers: tuple[str, ...] = ()
-    if not known.manifest.version and log.segments:
+    is_new_source = bool(source) and source not in known.manifest.local_log_start_offsets
+    if log.segments and (is_new_source or not known.manifest.version):
         is_known, formers = former_ids(store, path)
-        if is_known:
+        if is_known and not known.manifest.version:
             archive.refuse_deleted_topic(store, path.topic, path.topic_id)
     return OffloadPlan(log, path, known, decisions, formers, cleaned, deleted_to, committed.start)
 

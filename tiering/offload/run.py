@@ -108,7 +108,8 @@ class OffloadLogs:
             self._remember(log, 0 if problem else now_ms)
 
     def _planned(self, log: LogReader) -> Iterator[Done]:
-        due = plan(log, self.store, replaces=self.replaces(log), deleted_to=self.deleted_to(log.partition))
+        deleted_to = self.deleted_to(log.partition)
+        due = plan(log, self.store, source=self.source, replaces=self.replaces(log), deleted_to=deleted_to)
         if self.is_dry_run:
             yield from map(Done, due.losses(self.source, self.clock.now_ms()))
             yield from (Done(decision) for decision in due.decisions)

@@ -119,6 +119,18 @@ def test_what_was_deleted_before_it_was_archived_is_not_lost(world: OwnWorld) ->
     assert world.manifest().gaps == ()
 
 
+def test_deleted_records_are_not_lost_after_a_crash_that_keeps_the_log_start_offset(world: OwnWorld) -> None:
+    end = world.manifest().end_offset
+    deletes_records(world, end + 2)
+    world.tier.checkpoint()  # as after local retention
+    world.disk = world.disk.after_kill()
+    world.clock.at.clear()
+    world.start()
+    assert world.tier.log(ORDERS).log_start_offset == world.tier.followed_start(ORDERS) == end + 2
+    world.run(1)
+    assert world.manifest().losses == ()
+
+
 def test_what_somebody_else_has_deleted_besides_is_lost(world: OwnWorld) -> None:
     end = world.manifest().end_offset
     produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
