@@ -100,7 +100,7 @@ class CopyTask:
                 return Outcome(job, waits=waits, archived=archived)
             self._keep(mark.folder, self._offload(due, mark))
         except NoSuchFile:
-            return Outcome(job, is_left_alone=True)  # its broker has deleted or moved it
+            return Outcome(job)  # its broker has deleted or moved it, which the next look tells
         except TopicDeleted as e:
             return Outcome(job, is_left_alone=True, refused=e)  # it may lie there for long, and is no failure of anybody
         except LogError as e:
@@ -115,7 +115,7 @@ class CopyTask:
             try:
                 run = self._offload(self._plan(mark), mark)
             except NoSuchFile:
-                return Outcome(job, is_left_alone=True)
+                return Outcome(job)
             except LogError as e:
                 return Outcome(job, error=e)
         for done in run:
