@@ -13,7 +13,7 @@ from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen, SegmentSeen
-from tiering.losses.gone_logs import GoneLog, gone_logs, partitions_of_others
+from tiering.losses.gone_logs import GoneLog, gone_logs
 from tiering.losses.seen_logs import SeenFile, SeenLog
 
 KEEP_MS: Final = 600_000
@@ -63,10 +63,9 @@ class SeenThere:
         except LogError as e:
             known = {}
             self._hurt(e)
-        others = partitions_of_others(other for other in self._log_dirs if other != log_dir)
-        gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), others)
+        gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
         self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
-        return tuple(one for one in gone if not one.moved_to)
+        return gone
 
     def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
         """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS."""

@@ -1,8 +1,9 @@
 """Partitions that are gone from their log directories: records that in each manifest, with the losses.
 
 Users move partitions between brokers and delete topics. Nothing is lost if another log directory has the partition, or if all of
-it was archived. Until the manifest has recorded that, offsets that were not archived count as lost. A partition is shown as long
-as offsets of it are lost or may be. If this process was asked to delete the topic, the manifest has the loss as acknowledged.
+it was archived. Until the manifest has recorded that, offsets that were not archived count as lost, unless another log directory
+of this agent has the partition now. A partition is shown as long as offsets of it are lost or may be. If this process was asked
+to delete the topic, the manifest has the loss as acknowledged.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from local_log.errors import LogError
+from local_log.log_dir import LogDir
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.losses import acknowledged, new_losses, source_gone
@@ -45,10 +47,11 @@ class LostPartitionsTask:
             if view.seen is None or view.is_left_alone:
                 continue
             is_asked_for = self.was_deleted(view.seen.topic_id)
-            gone = replace(view, gone_ms=now_ms, is_gone_recorded=is_asked_for)
+            is_no_loss = is_asked_for or bool(_elsewhere(view, state))
+            gone = replace(view, gone_ms=now_ms, is_gone_recorded=is_no_loss)
             state.gone[mark.folder], self._marks[mark.folder] = gone, mark
             state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
-            if not is_asked_for and (records := view.unprotected(now_ms).records) > 0:
+            if not is_no_loss and (records := view.unprotected(now_ms).records) > 0:
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
@@ -62,7 +65,8 @@ class LostPartitionsTask:
         view = state.gone.get(job.subject)
         if view is None or view.seen is None:
             return nothing_to_do(job)
-        return partial(self._tell_manifest, job, self._marks[job.subject], view.seen)
+        moved_to = tuple(mark.log_dir for mark in _elsewhere(view, state))
+        return partial(self._tell_manifest, job, self._marks[job.subject], view.seen, moved_to)
 
     def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
         """Takes in what the manifest says, and asks it again some time while something is lost.
@@ -73,14 +77,20 @@ class LostPartitionsTask:
         view = state.gone.get(folder)
         if view is None or outcome.job in state.queue.waiting:
             return
+        if outcome.due_ms is not None:
+            state.queue.put(outcome.job, Waiting(outcome.due_ms))
+            return
         if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
             return
         state.there.forget(self._marks[folder])
         after: PartitionView = replace(view, archived=outcome.archived, is_gone_recorded=True)
-        if not after.lost_offsets:
+        moved = _elsewhere(view, state)
+        if moved or not after.lost_offsets:
+            for mark in moved:  # what is lost is told there
+                state.queue.bring_forward(Job(Kind.copy, mark.folder), now_ms)
             self._forget(folder, state)
             return
-        if not view.is_gone_recorded:
+        if after.lost_offsets > (view.lost_offsets if view.is_gone_recorded else 0):
             state.report(after.lost_message())
         state.gone[folder] = after
         state.queue.put(outcome.job, Waiting(now_ms + LOST_MS))
@@ -90,16 +100,22 @@ class LostPartitionsTask:
         self._marks.pop(folder, None)
         state.queue.remove(Job(self.kind, folder))
 
-    def _tell_manifest(self, job: Job, mark: Mark, seen: LogSeen) -> Outcome:
-        """A partition of which nothing was archived has no manifest."""
+    def _tell_manifest(self, job: Job, mark: Mark, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
+        """A partition of which nothing was archived has no manifest. One that has moved has to be recorded there first."""
         try:
+            source, now_ms = mark.log_dir.id(), self.clock.now_ms()
+            others = {log_dir.id() for log_dir in moved_to}
+            if source in others:
+                return Outcome(job, is_left_alone=True)  # without a `directory.id` the directories of a broker share one
             path = PartitionPath(mark.partition.topic, seen.topic_id, mark.partition.partition)
             stored = load_newest(self.store, path)
             if stored is None:
                 return Outcome(job)
             if stored.manifest.is_deleted:
                 return Outcome(job, is_left_alone=True)
-            source, now_ms = mark.log_dir.id(), self.clock.now_ms()
+            there = stored.manifest.local_log_start_offsets.keys() - stored.manifest.gone.keys()
+            if others and not others & there:
+                return Outcome(job, due_ms=now_ms + LOST_MS)
             writer = ManifestWriter(self.store, path, self.clock, self.ids, source, stored.manifest.writer_epoch)
             change = partial(source_gone, source=source, log_end_offset=seen.end_offset, now_ms=now_ms)
             if self.was_deleted(seen.topic_id):
@@ -107,6 +123,13 @@ class LostPartitionsTask:
             return Outcome(job, archived=Archived.of(writer.commit(stored.manifest, change)))
         except LogError as e:
             return Outcome(job, error=e)
+
+
+def _elsewhere(view: PartitionView, state: AgentState) -> list[Mark]:
+    """Where other log directories of this agent have the log that is gone from one."""
+    topic_id = None if view.seen is None else view.seen.topic_id
+    marks = (mark for mark in state.marks.values() if (mark.partition, mark.topic_id) == (view.partition, topic_id))
+    return [mark for mark in marks if mark.log_dir.path != view.log_dir]
 
 
 def _deleted(gone: Callable[[Manifest], Manifest], before: Manifest, now_ms: int) -> Manifest:
