@@ -17,7 +17,7 @@ from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.state import AgentState, Changes
 from tiering.agent.store_watch import StoreWatch
 from tiering.agent.tasks.task import Task
-from tiering.agent.view import AgentView, PartitionView
+from tiering.agent.view import AgentView, PartitionView, with_formers
 from tiering.agent.watch import Mark, look
 
 WAIT_MS_MAX: Final = 10_000
@@ -79,6 +79,7 @@ class Agent:
         """What it knows now, by its own clock."""
         state, now_ms, tier = self._state, self._clock.now_ms(), self._around.tier()
         with state.lock:
+            partitions, gone = with_formers(state.views.values(), state.gone.values())
             return AgentView(
                 started_ms=self._started_ms,
                 now_ms=now_ms,
@@ -94,8 +95,8 @@ class Agent:
                 swept_ms=state.memory.swept_ms,
                 scrub=state.memory.scrub,
                 error=state.error,
-                partitions=tuple(state.views.values()),
-                gone=tuple(state.gone.values()),
+                partitions=partitions,
+                gone=gone,
                 counts=dict(state.counts),
                 local_tier=tier,
             )
@@ -120,7 +121,7 @@ class Agent:
         self._next_look_ms = now_ms + self._settings.look_ms
         state = self._state
         marks, error = self._look_at_folders(now_ms)
-        views = {folder: self._look_at_disk(folder, mark) for folder, mark in marks.items()}
+        views = {folder: self._look_at_disk(mark) for folder, mark in marks.items()}
         with state.lock:
             if error is None:
                 state.error = None
@@ -129,7 +130,7 @@ class Agent:
             changes = state.take_in_look(marks, views)
             self._has_looked = True
             if self._source.copied is not None:
-                vanished = state.there.gone(self._is_archived, state.memory.archived, now_ms)
+                vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms)
                 changes = Changes(changes.noted, (*changes.dropped, *vanished))
         state.there.keep(state.views, marks, now_ms)
         known = {str(view.partition): view.archived for view in views.values() if view.archived is not None}
@@ -151,15 +152,16 @@ class Agent:
                 marks |= before
         return marks, error
 
-    def _look_at_disk(self, folder: str, mark: Mark) -> PartitionView:
+    def _look_at_disk(self, mark: Mark) -> PartitionView:
         """What is known of a partition, with what lies on disk now, where it is to be archived at all."""
         state = self._state
-        view = state.views.get(folder) or PartitionView(
-            mark.log_dir.path, mark.partition, archived=state.memory.archived.get(str(mark.partition))
-        )
+        view, before = state.view_of(mark), state.marks.get(mark.folder)
+        if view is None:
+            archived = state.memory.archived.get(str(mark.partition)) if before is None else None  # else it is a former topic's
+            view, before = PartitionView(mark.log_dir.path, mark.partition, archived=archived), None
         if not self._source.archives(mark.partition.topic):
             return view
-        return on_disk(view, mark, state.marks.get(folder), self._source.retention(mark.partition.topic))
+        return on_disk(view, mark, before, self._source.retention(mark.partition.topic))
 
     def _is_archived(self, topic: str) -> bool:
         return self._source.wanted(topic) and self._source.archives(topic)

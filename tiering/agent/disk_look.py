@@ -12,9 +12,12 @@ from tiering.lag.unprotected import TopicRetention
 def on_disk(view: PartitionView, mark: Mark, before: Mark | None, retention: TopicRetention | None) -> PartitionView:
     """The view with the current log on disk. If the log cannot be read the view is unchanged, and the copy task reports it."""
     try:
-        return view.on_disk(_seen(view, mark, before), retention)
+        seen = _seen(view, mark, before)
     except LogError:
         return view
+    if view.seen is not None and view.seen.topic_id != seen.topic_id:
+        return view  # the folder is another topic's since the look, and the next look tells that this one is gone
+    return view.on_disk(seen, retention)
 
 
 def _seen(view: PartitionView, mark: Mark, before: Mark | None) -> LogSeen:

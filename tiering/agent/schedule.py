@@ -32,10 +32,14 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`subject` is a partition's folder, or a topic of the archive for a scrub; "" for what is of no partition."""
+    """`subject` is a partition's folder, or a topic of the archive for a scrub; "" for what is of no partition.
+
+    `topic_id` is given of a partition that is gone, since its folder may be another topic's by now.
+    """
 
     kind: Kind
     subject: str
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +108,15 @@ def choose(waiting: Mapping[Job, Waiting], running: Collection[Job], threads: in
     if free <= 0 or now_ms < gate.until_ms:
         return []
     busy = {job.subject for job in running}
-    due = sorted((w.due_ms, job.kind, w.turns, w.oldest_ms, job.subject) for job, w in waiting.items() if w.due_ms <= now_ms)
+    due = sorted((w.due_ms, job.kind, w.turns, w.oldest_ms, job.subject, job.topic_id)
+                 for job, w in waiting.items() if w.due_ms <= now_ms)  # fmt: skip
     chosen: list[Job] = []
-    for _, kind, _, _, subject in due:
+    for _, kind, _, _, subject, topic_id in due:
         if len(chosen) == free:
             break
         if subject not in busy:
             busy.add(subject)
-            chosen.append(Job(kind, subject))
+            chosen.append(Job(kind, subject, topic_id))
     return chosen
 
 

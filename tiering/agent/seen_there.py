@@ -36,36 +36,44 @@ class SeenThere:
         self._hurt = hurt
         self._known: dict[str, dict[str, SeenLog]] = {}
         """By log directory, then by folder; a directory is in it once what was remembered of it was looked at."""
+        self._formers: dict[str, SeenLog] = {}
+        """By folder, the last log whose folder has become another topic's before its losses were acknowledged."""
         self._kept_ms: dict[str, int] = {}
 
-    def gone(self, wanted: Callable[[str], bool], archived: Mapping[str, Archived], now_ms: int) -> Iterator[Lost]:
+    def gone(
+        self, wanted: Callable[[str], bool], marks: Mapping[str, Mark], archived: Mapping[str, Archived], now_ms: int
+    ) -> Iterator[Lost]:
         """What has disappeared since an offload or an agent last saw it: of each log directory when it is first there.
 
-        `archived` is what is known of the archive, by partition.
+        `marks` are the partitions that are there, by folder, `archived` is what is known of the archive, by partition.
         """
         for log_dir in self._log_dirs:
             if log_dir.path in self._known:
                 continue
             try:
-                state, gone = log_dir.disk.state(log_dir.path), self._gone(log_dir, wanted)
+                state, gone = log_dir.disk.state(log_dir.path), self._gone(log_dir, wanted, marks)
             except LogError:
                 continue  # who looks at the directory tells
             for one in gone:
-                of = archived.get(str(one.partition))
+                of = None if one.is_former else archived.get(str(one.partition))  # which may be the other topic's
                 view = PartitionView(log_dir.path, one.partition, archived=of, seen=_on_disk(one.seen, of, now_ms))
                 yield view, Mark(log_dir, one.partition, state, False, None, None)
 
-    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool]) -> tuple[GoneLog, ...]:
+    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
         if not log_dir.disk.names(log_dir.path):
             return ()
+        known, formers = dict[TopicPartition, SeenLog](), dict[TopicPartition, SeenLog]()
         try:
-            known = self._file(log_dir).load()
+            known, formers = self._file(log_dir).load(), self._file_of_formers(log_dir).load()
         except LogError as e:
-            known = {}
             self._hurt(e)
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
+        ids = {mark.partition: mark.topic_id for mark in marks.values() if mark.log_dir == log_dir}
+        former = [(p, seen) for p, seen in known.items() if ids.get(p) not in (None, seen.topic_id)]
+        former += ((p, seen) for p, seen in formers.items() if wanted(p.topic))
         self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
-        return gone
+        self._formers |= {f"{log_dir.path}/{p}": seen for p, seen in formers.items()}
+        return (*gone, *(GoneLog(p, seen, is_former=True) for p, seen in former))
 
     def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
         """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS."""
@@ -78,20 +86,32 @@ class SeenThere:
             changed = {folder: seen for folder, seen in now.items() if seen != known.get(folder)}
             is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
             if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
-                self._keep(log_dir, {here[folder].partition: seen for folder, seen in changed.items()})
+                was = {folder: known[folder] for folder, seen in changed.items() if _is_of_another_topic(known.get(folder), seen)}
+                self._formers |= was
+                self._keep(self._file_of_formers, log_dir, {here[folder].partition: seen for folder, seen in was.items()})
+                self._keep(self._file, log_dir, {here[folder].partition: seen for folder, seen in changed.items()})
                 self._kept_ms[log_dir.path] = now_ms
                 known.update(changed)
 
-    def forget(self, mark: Mark) -> None:
-        """Forgets a log that is gone, once its manifest has recorded that."""
-        if self._known.get(mark.log_dir.path, {}).pop(mark.folder, None) is not None:
-            self._keep(mark.log_dir, {mark.partition: None})
+    def forget(self, mark: Mark, topic_id: str) -> None:
+        """Forgets a log that is gone, once its manifest has recorded that and nothing of it is lost any more."""
+        known = self._known.get(mark.log_dir.path, {})
+        for logs, file in ((known, self._file), (self._formers, self._file_of_formers)):
+            if mark.folder in logs and logs[mark.folder].topic_id == topic_id:
+                del logs[mark.folder]
+                self._keep(file, mark.log_dir, {mark.partition: None})
 
-    def _keep(self, log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]) -> None:
+    def _keep(
+        self, file: Callable[[LogDir], SeenFile], log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]
+    ) -> None:
         try:
-            self._file(log_dir).save(changes, self._clock)
+            file(log_dir).save(changes, self._clock)
         except LogError as e:
             self._hurt(e)
+
+    def _file_of_formers(self, log_dir: LogDir) -> SeenFile:
+        file = self._file(log_dir)
+        return replace(file, name=f"former-{file.name}")
 
     def _file(self, log_dir: LogDir) -> SeenFile:
         return SeenFile.of(self._memory.disk, self._memory.folder, log_dir, self._archive)
@@ -105,6 +125,10 @@ def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | 
     if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
         return replace(known, end_offset=on_disk.end_offset, recorded_ms=known.recorded_ms or now_ms)
     return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, now_ms)
+
+
+def _is_of_another_topic(known: SeenLog | None, now: SeenLog) -> bool:
+    return known is not None and known.topic_id != now.topic_id
 
 
 def _only_grew(known: SeenLog | None, now: SeenLog) -> bool:

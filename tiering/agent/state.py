@@ -31,7 +31,8 @@ class Changes:
 
 
 class AgentState:
-    """By folders: `marks` and `views` of partitions that are there, `gone` those of which something is, or may be, lost.
+    """By folders: `marks` and `views` of partitions that are there. `gone` are those of which something is, or may be, lost, by
+    the jobs that tell it.
 
     `lock` is held while it changes; other threads hold it while they read.
     """
@@ -41,10 +42,11 @@ class AgentState:
         self.queue = JobQueue(settings.threads, settings.backoff, around.chance)
         self.marks: dict[str, Mark] = {}
         self.views: dict[str, PartitionView] = {}
-        self.gone: dict[str, PartitionView] = {}
+        self.gone: dict[Job, PartitionView] = {}
         self.counts: dict[str, Counts] = {}
         self.error: ErrorRecord | None = None
         self.memory = memory.load()
+        self.log_dirs = source.log_dirs
         self.tell, self.round = around.tell, CopyRound()
         self.report, self._clock, self._memory_file = around.report, around.clock, memory
         self.there = SeenThere(source.log_dirs, memory, source.archive_url, around.clock, self.hurt)
@@ -55,9 +57,15 @@ class AgentState:
         """The time by the agent's clock."""
         return self._clock.now_ms()
 
+    def view_of(self, mark: Mark) -> PartitionView | None:
+        """The view of the log that a look has found, None if the folder is new or was another topic's."""
+        view = self.views.get(mark.folder)
+        return view if view is None or None in (view.topic_id, mark.topic_id) or view.topic_id == mark.topic_id else None
+
     def take_in_look(self, marks: dict[str, Mark], views: dict[str, PartitionView]) -> Changes:
         """Partitions as they are there now; gives what has changed by that."""
-        dropped = tuple((self.views.pop(folder), self.marks[folder]) for folder in [*self.marks] if folder not in marks)
+        gone = [folder for folder in self.marks if folder not in marks or self.view_of(marks[folder]) is None]
+        dropped = tuple((self.views.pop(folder), self.marks.pop(folder)) for folder in gone)
         noted = tuple((self.marks.get(folder), mark) for folder, mark in marks.items())
         self.views.update(views)
         self.marks = marks
@@ -71,7 +79,8 @@ class AgentState:
 
     def take_in(self, outcome: Outcome) -> None:
         """What a turn has found and done, in its partition's view and in the counts of its topic; what is new is reported."""
-        view, now_ms = self.views.get(outcome.job.subject), self.now_ms()
+        now_ms = self.now_ms()
+        view = None if outcome.job.topic_id else self.views.get(outcome.job.subject)  # which is another topic's then
         topic = view.partition.topic if view else ""
         self.counts[topic] = self.counts.get(topic, Counts()).after(outcome)
         if view is not None:

@@ -1,6 +1,6 @@
 """What the agent knows of each partition and of itself, as values: for people, for metrics, for `status`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tiering.local_tier.service import TierStatus
 
 ERROR_CHARACTERS_MAX = 2_000
+
+Views = tuple["PartitionView", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class PartitionView:
 
     `seen` is its log on disk at the last scan, `waits` the segments that the last plan did not copy yet. With `archived` these
     give its `lag`. A partition that `is_left_alone` is not archived. `retention` is its broker's. `gone_ms` is when it was found
-    gone from its log directory, 0 if it is there; `is_gone_recorded` says whether its manifest has recorded that.
+    gone from its log directory, 0 if it is there; `is_gone_recorded` says whether its manifest has recorded that. `formers` are
+    topics that had its name before, and are gone with offsets that count as lost.
     """
 
     log_dir: str
@@ -59,6 +62,7 @@ class PartitionView:
     retention: TopicRetention | None = None
     gone_ms: int = 0
     is_gone_recorded: bool = False
+    formers: Views = ()
 
     def on_disk(self, seen: LogSeen, retention: TopicRetention | None) -> "PartitionView":
         """The view with the current state of the log on disk."""
@@ -77,11 +81,20 @@ class PartitionView:
         return unprotected_of(self.seen, self.retention, now_ms)
 
     @property
+    def topic_id(self) -> str | None:
+        """The topic's id, None while its log was not read."""
+        return None if self.seen is None else self.seen.topic_id
+
+    @property
     def lost_offsets(self) -> int:
         """The number of offsets that were deleted before they were archived: from the manifest, else from the disk.
 
         From the disk these are the offsets that this log no longer has; another broker may have them.
         """
+        return self._own_lost_offsets + sum(former.lost_offsets for former in self.formers)
+
+    @property
+    def _own_lost_offsets(self) -> int:
         recorded = self.archived.lost_offsets if self.archived else 0
         if self.seen is None or self.is_left_alone:
             return recorded
@@ -94,7 +107,12 @@ class PartitionView:
     @property
     def lost_since_ms(self) -> int | None:
         """When the loss was noticed, None if nothing is lost."""
-        if not self.lost_offsets:
+        times = (self._own_lost_since_ms, *(former.lost_since_ms for former in self.formers))
+        return min((ms for ms in times if ms is not None), default=None)
+
+    @property
+    def _own_lost_since_ms(self) -> int | None:
+        if not self._own_lost_offsets:
             return None
         since_ms = self.archived.lost_since_ms if self.archived else None
         return since_ms or self.gone_ms or (self.error.at_ms if self.error else None)
@@ -159,6 +177,25 @@ class PartitionView:
             "error": error.message if error else (self.lag.reason or None),
             "error_ms": error.at_ms if error else None,
         }
+
+
+def with_formers(here: Iterable[PartitionView], gone: Iterable[PartitionView]) -> tuple[Views, Views]:
+    """The views of both kinds, one of each name and topic, and with the former topics of a name within the view of its last one.
+
+    A metric has one value of a name. What has moved to another log directory is told there.
+    """
+    gone_of: dict[TopicPartition, dict[str | None, PartitionView]] = {}
+    for one in gone:
+        gone_of.setdefault(one.partition, {})[one.topic_id] = one
+    told = []
+    for one in here:
+        of_name = gone_of.pop(one.partition, None)
+        if of_name is None:
+            told.append(one)
+        else:
+            told.append(replace(one, formers=tuple(of for topic_id, of in of_name.items() if topic_id != one.topic_id)))
+    left = ([*of_name.values()] for of_name in gone_of.values())
+    return tuple(told), tuple(replace(last, formers=tuple(formers)) for *formers, last in left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Users move partitions between brokers and delete topics. Nothing is lost if another log directory has the partition, or if all of
 it was archived. Until the manifest has recorded that, offsets that were not archived count as lost, unless another log directory
-of this agent has the partition now. A partition is shown as long as offsets of it are lost or may be. If this process was asked
-to delete the topic, the manifest has the loss as acknowledged.
+of this agent has the partition now. A partition is shown as long as offsets of it are lost or may be, also after a restart and
+if its topic was made again. If this process was asked to delete the topic, the manifest has the loss as acknowledged.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from local_log.errors import LogError
 from local_log.log_dir import LogDir
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
-from remote.manifest.losses import acknowledged, new_losses, source_gone
+from remote.manifest.losses import GONE, acknowledged, source_gone
 from remote.manifest.model import Manifest
 from remote.manifest.store import ManifestWriter, load_newest
 from remote.store.api import ObjectStore
@@ -39,66 +39,66 @@ class LostPartitionsTask:
     kind: Kind = Kind.lost
     attempts_max: int | None = None
     was_deleted: Callable[[str], bool] = lambda topic_id: False
-    _marks: dict[str, Mark] = field(default_factory=dict)
+    _marks: dict[Job, Mark] = field(default_factory=dict)
 
     def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
         """A partition is due when it is gone, and no more when it is there again."""
         for view, mark in changes.dropped:
             if view.seen is None or view.is_left_alone:
                 continue
+            job = Job(self.kind, mark.folder, view.seen.topic_id)
             is_asked_for = self.was_deleted(view.seen.topic_id)
             is_no_loss = is_asked_for or bool(_elsewhere(view, state))
             gone = replace(view, gone_ms=now_ms, is_gone_recorded=is_no_loss)
-            state.gone[mark.folder], self._marks[mark.folder] = gone, mark
-            state.queue.bring_forward(Job(self.kind, mark.folder), now_ms)
+            state.gone[job], self._marks[job] = gone, mark
+            state.queue.bring_forward(job, now_ms)
             if not is_no_loss and (records := view.unprotected(now_ms).records) > 0:
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
                 )
         for _, mark in changes.noted:
-            if mark.folder in state.gone:
-                self._forget(mark.folder, state)
+            self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
 
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
         """Tells the manifest of one partition that its log is gone."""
-        view = state.gone.get(job.subject)
+        view = state.gone.get(job)
         if view is None or view.seen is None:
             return nothing_to_do(job)
         moved_to = tuple(mark.log_dir for mark in _elsewhere(view, state))
-        return partial(self._tell_manifest, job, self._marks[job.subject], view.seen, moved_to)
+        return partial(self._tell_manifest, job, self._marks[job], view.seen, moved_to)
 
     def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
         """Takes in what the manifest says, and asks it again some time while something is lost.
 
         Of a partition that has no manifest nothing else is known than what lay on disk.
         """
-        folder = outcome.job.subject
-        view = state.gone.get(folder)
-        if view is None or outcome.job in state.queue.waiting:
+        job = outcome.job
+        view = state.gone.get(job)
+        if view is None or job in state.queue.waiting:
             return
         if outcome.due_ms is not None:
-            state.queue.put(outcome.job, Waiting(outcome.due_ms))
+            state.queue.put(job, Waiting(outcome.due_ms))
             return
         if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
             return
-        state.there.forget(self._marks[folder])
         after: PartitionView = replace(view, archived=outcome.archived, is_gone_recorded=True)
         moved = _elsewhere(view, state)
         if moved or not after.lost_offsets:
             for mark in moved:  # what is lost is told there
                 state.queue.bring_forward(Job(Kind.copy, mark.folder), now_ms)
-            self._forget(folder, state)
+            state.there.forget(self._marks[job], job.topic_id)
+            self._forget(job, state)
             return
         if after.lost_offsets > (view.lost_offsets if view.is_gone_recorded else 0):
             state.report(after.lost_message())
-        state.gone[folder] = after
-        state.queue.put(outcome.job, Waiting(now_ms + LOST_MS))
+        state.gone[job] = after
+        state.queue.put(job, Waiting(now_ms + LOST_MS))
 
-    def _forget(self, folder: str, state: AgentState) -> None:
-        state.gone.pop(folder, None)
-        self._marks.pop(folder, None)
-        state.queue.remove(Job(self.kind, folder))
+    def _forget(self, job: Job, state: AgentState) -> None:
+        state.gone.pop(job, None)
+        self._marks.pop(job, None)
+        state.queue.remove(job)
 
     def _tell_manifest(self, job: Job, mark: Mark, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
         """A partition of which nothing was archived has no manifest. One that has moved has to be recorded there first."""
@@ -127,11 +127,12 @@ class LostPartitionsTask:
 
 def _elsewhere(view: PartitionView, state: AgentState) -> list[Mark]:
     """Where other log directories of this agent have the log that is gone from one."""
-    topic_id = None if view.seen is None else view.seen.topic_id
-    marks = (mark for mark in state.marks.values() if (mark.partition, mark.topic_id) == (view.partition, topic_id))
-    return [mark for mark in marks if mark.log_dir.path != view.log_dir]
+    others = (log_dir.path for log_dir in state.log_dirs if log_dir.path != view.log_dir)
+    marks = (state.marks.get(f"{path}/{view.partition}") for path in others)
+    return [mark for mark in marks if mark is not None and mark.topic_id == view.topic_id]
 
 
 def _deleted(gone: Callable[[Manifest], Manifest], before: Manifest, now_ms: int) -> Manifest:
     after = gone(before)
-    return acknowledged(after, new_losses(before, after), "the deletion of the topic", now_ms)
+    lost = ((loss.start, loss.end) for loss in after.losses if loss.reason == GONE)  # by whichever task recorded it
+    return acknowledged(after, lost, "the deletion of the topic", now_ms)

@@ -117,10 +117,6 @@ def test_what_disappears_while_no_agent_runs_is_told_by_the_next_one() -> None:
     world.run(agent, controls, 2)
     assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
     assert [message for message in said if f"{ONE}: {unarchived} offsets are lost" in message] != []
-    again, controls = world.agent()
-    world.archive.calls.clear()
-    world.run(again, controls, 2)
-    assert [key for _, key, *_ in world.archive.calls if key.startswith("g-codec-lz4")] == []
 
 
 def test_a_log_directory_that_is_not_mounted_yet_when_an_agent_starts_has_lost_nothing() -> None:

@@ -1,0 +1,147 @@
+"""What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
+
+from agents import LOGS, MINUTE_MS, World
+from local_tiers import ORDERS, produce
+from logs_to_archive import path_of
+from own_worlds import OwnWorld
+
+from local_log.formats.filenames import PARTITION_METADATA
+from local_log.formats.primitives import INT64_MAX
+from remote.keys import PartitionPath
+from remote.manifest.losses import acknowledged, lost_ranges, unacknowledged
+from remote.manifest.store import ManifestWriter, load_newest
+from tiering.agent.agent import Agent
+from tiering.metrics.series import LOST
+from tiering.metrics.values import values
+
+ONE, TXN = "g-codec-lz4-0", "g-txn-0"
+LABELS = ("g-codec-lz4", "0")
+
+
+class TopicMadeAgain(World):
+    """A broker with a topic that is deleted and created again. `told` is what an agent shows at some time, and has said."""
+
+    def __post_init__(self) -> None:
+        World.__post_init__(self)
+        self.has(ONE, TXN)
+        log = self.logs()[ONE]
+        self.path, self.lost = path_of(log), log.log_end_offset - log.segments[-1].base_offset
+        self.said: list[str] = []
+        self.told: list[int] = []
+
+    def delete(self) -> None:
+        self.disk.delete_folder(f"{LOGS}/{ONE}")
+
+    def make_again(self) -> None:
+        folder = f"{LOGS}/{ONE}"
+        if self.disk.exists(folder):
+            self.delete()
+        self.disk.make_folder(folder)
+        for suffix in (".log", ".index", ".timeindex"):
+            self.disk.write(f"{folder}/{0:020d}{suffix}", 0, b"")
+        self.disk.write(f"{folder}/{PARTITION_METADATA}", 0, b"version: 0\ntopic_id: " + b"Z" * 21 + b"A\n")
+
+    def fill_again(self) -> None:
+        """The topic is made again, and gets as many records as it had."""
+        self.has(ONE)
+        self.rewrite(f"{ONE}/{PARTITION_METADATA}", "version: 0\ntopic_id: " + "Y" * 21 + "A\n")
+
+    def lives(self, minutes: int, *acts: object) -> Agent:
+        """An agent lives for so long; each of `acts` happens two minutes after the one before."""
+        agent, controls = self.agent(tell=self.said.append)
+        for number, act in enumerate(acts, 1):
+            self.clock.when(self.clock.now + 2 * number * MINUTE_MS + 11_000, act)  # type: ignore[arg-type]
+        self.run(agent, controls, minutes)
+        return agent
+
+    def assert_told(self, agent: Agent, lost: int) -> None:
+        view = agent.view()
+        assert {labels: n for labels, n in values(view, {})[LOST].items() if n} == ({LABELS: lost} if lost else {})
+        assert view.row()["lost_offsets"] == lost
+        assert (view.row()["lost_since_ms"] is not None) == bool(lost)
+        rows = [row for row in (*view.row()["partitions"], *view.row()["gone"]) if row["lost_offsets"]]
+        assert [row["lost_offsets"] for row in rows] == ([lost] if lost else [])
+
+    def acknowledge(self) -> None:
+        stored = load_newest(self.archive, self.path)
+        assert stored is not None
+        assert sum(loss.end - loss.start for loss in unacknowledged(stored.manifest)) == self.lost
+        writer = ManifestWriter(self.archive, self.path, self.clock, self.ids, "jo", stored.manifest.writer_epoch)
+        writer.commit(stored.manifest, lambda m: acknowledged(m, [(0, INT64_MAX)], "jo", self.clock.now_ms()))
+
+    def messages(self) -> list[str]:
+        return [message for message in self.said if f"{ONE}: {self.lost} offsets are lost" in message]
+
+
+def test_what_was_lost_with_a_topic_that_was_made_again_between_two_looks_is_told() -> None:
+    world = TopicMadeAgain()
+    agent = world.lives(10, world.make_again)
+    world.assert_told(agent, world.lost)
+    assert len(world.messages()) == 1
+
+
+def test_a_loss_is_told_also_after_its_topic_was_made_again() -> None:
+    world = TopicMadeAgain()
+    agent = world.lives(90, world.delete, world.make_again)
+    world.assert_told(agent, world.lost)
+    assert len(world.messages()) == 1
+
+
+def test_a_loss_is_told_after_a_restart_until_it_is_acknowledged() -> None:
+    world = TopicMadeAgain()
+    world.lives(10, world.delete)
+    world.assert_told(world.lives(90), world.lost)
+    agent = world.lives(10, world.acknowledge)
+    world.assert_told(agent, 0)
+    world.archive.calls.clear()
+    world.assert_told(world.lives(10), 0)
+    assert [key for _, key, *_ in world.archive.calls if key.startswith("g-codec-lz4")] == []
+
+
+def test_a_loss_of_a_topic_that_was_made_again_is_told_after_a_restart_until_it_is_acknowledged() -> None:
+    world = TopicMadeAgain()
+    world.lives(90, world.delete, world.make_again)
+    world.said.clear()
+    world.assert_told(world.lives(90), world.lost)
+    assert world.said == world.messages()
+    agent = world.lives(10, world.acknowledge)
+    world.assert_told(agent, 0)
+    world.archive.calls.clear()
+    world.assert_told(world.lives(10), 0)
+    assert [key for _, key, *_ in world.archive.calls if key.startswith(f"{world.path.topic}/{world.path.topic_id}")] == []
+
+
+def test_what_was_lost_with_a_topic_that_was_made_again_while_no_agent_ran_is_told() -> None:
+    world = TopicMadeAgain()
+    world.lives(5)
+    world.make_again()
+    world.assert_told(world.lives(10), world.lost)
+    world.assert_told(world.lives(10), world.lost)
+
+
+def test_what_two_topics_of_one_name_lost_is_told_together() -> None:
+    world = TopicMadeAgain()
+    agent = world.lives(20, world.delete, world.fill_again, world.delete)
+    world.assert_told(agent, 2 * world.lost)
+    assert len(world.messages()) == 2
+    world.assert_told(world.lives(20, world.make_again), 2 * world.lost)
+
+
+def test_a_topic_of_our_own_that_is_deleted_and_created_again_between_two_looks_has_lost_nothing() -> None:
+    world = OwnWorld()
+    world.start().create_topic("orders")
+    world.tier.alter_configs("orders", {"local.retention.ms": "-1"})
+    produce(world.tier, ORDERS, 100, now_ms=world.clock.now)
+    former = PartitionPath("orders", world.tier.topic("orders").topic_id or "", 0)
+
+    def again() -> None:
+        world.tier.delete_topic("orders")
+        world.tier.create_topic("orders")
+
+    world.clock.when(world.clock.now + 3 * MINUTE_MS + 11_000, again)
+    agent = world.run(10)
+    stored = load_newest(world.archive, former)
+    assert stored is not None
+    assert [loss.acknowledged_by for loss in lost_ranges(stored.manifest)] == ["the deletion of the topic"]
+    assert agent.view().row()["lost_offsets"] == 0
+    assert world.said == []
