@@ -10,6 +10,8 @@ from typing import Final
 from local_log.errors import FILE_ERRORS, LogError, NoSuchFile, TopicDeleted
 from local_log.log_reader import LogReader
 from remote.clock import Clock, Ids
+from remote.keys import PartitionPath
+from remote.manifest.store import load_newest
 from remote.segment.upload import NO_TRANSFORMS
 from remote.store.api import ObjectStore
 from remote.transforms.encoder import Transforms
@@ -126,7 +128,14 @@ class CopyTask:
             self._keep(mark.folder, run)
             archived = Archived.of(done.manifest) if done.manifest is not None else None
             return Outcome(job, copied=done.entry, archived=archived, refused=done.error, has_more=True, requests=1)
-        return Outcome(job)
+        return Outcome(job, archived=self._newest(mark))
+
+    def _newest(self, mark: Mark) -> Archived | None:
+        """What the manifest says when a run is over: it may have recorded a log of which nothing was copied."""
+        if mark.topic_id is None:
+            return None
+        stored = load_newest(self.store, PartitionPath(mark.partition.topic, mark.topic_id, mark.partition.partition))
+        return None if stored is None else Archived.of(stored.manifest)
 
     def _plan(self, mark: Mark) -> OffloadPlan:
         log = opened(mark)

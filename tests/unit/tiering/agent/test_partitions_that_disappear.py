@@ -10,6 +10,8 @@ from archive_fakes import Door
 from logs_to_archive import path_of
 
 from local_log.errors import NoSuchFile
+from local_log.ranges import Range
+from remote.keys import PartitionPath
 from remote.manifest.losses import lost_ranges
 from remote.manifest.store import load_newest
 from tiering.agent.agent import Agent
@@ -17,7 +19,7 @@ from tiering.metrics.series import LOST
 from tiering.metrics.values import values
 
 T = TypeVar("T")
-ONE, TXN = "g-codec-lz4-0", "g-txn-0"
+ONE, TXN, TINY = "g-codec-lz4-0", "g-txn-0", "g-tiny-0"
 
 
 class Meanwhile(Door):
@@ -37,6 +39,11 @@ def metric(agent: Agent) -> dict[tuple[str, ...], float]:
     return {labels: n for labels, n in values(agent.view(), {})[LOST].items() if n}
 
 
+def losses(world: World, path: PartitionPath) -> list[Range]:
+    stored = load_newest(world.archive, path)
+    return [] if stored is None else [(loss.start, loss.end) for loss in lost_ranges(stored.manifest)]
+
+
 def test_a_partition_that_is_deleted_before_its_turn_is_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_disk, "NotFound", NoSuchFile, raising=False)  # as the disk of an operating system does
     world = World().has(ONE, TXN)
@@ -49,7 +56,18 @@ def test_a_partition_that_is_deleted_before_its_turn_is_told_as_lost(monkeypatch
     world.run(agent, controls, 3)
     stored = load_newest(world.archive, path)
     assert stored is not None
-    (loss,) = lost_ranges(stored.manifest)
-    assert (loss.start, loss.end) == (stored.manifest.end_offset, end)
+    assert losses(world, path) == [(stored.manifest.end_offset, end)]
     assert metric(agent) == {("g-txn", "0"): end - stored.manifest.end_offset}
     assert [message for message in said if "offsets are lost" in message] != []
+
+
+def test_a_partition_of_which_nothing_is_due_yet_is_remembered_once_it_is_recorded() -> None:
+    world = World().has(TINY, TXN)
+    log = world.logs()[TINY]
+    path, end = path_of(log), log.log_end_offset
+    world.run(*world.agent(), 2)
+    world.disk.delete_folder(f"{LOGS}/{TINY}")
+    agent, controls = world.agent()
+    world.run(agent, controls, 3)
+    assert losses(world, path) == [(0, end)]
+    assert metric(agent) == {("g-tiny", "0"): end}
