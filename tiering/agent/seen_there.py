@@ -93,6 +93,19 @@ class SeenThere:
                 self._kept_ms[log_dir.path] = now_ms
                 known.update(changed)
 
+    def keep_gone(self, mark: Mark, seen: LogSeen, recorded_ms: int) -> None:
+        """Remembers a log that is gone and was not remembered while it was there; `recorded_ms` is as in SeenLog."""
+        logs, file = self._known.get(mark.log_dir.path), self._file
+        if logs is None:
+            return
+        if mark.folder in logs and logs[mark.folder].topic_id != seen.topic_id:
+            logs, file = self._formers, self._file_of_formers
+        log = SeenLog(seen.topic_id, seen.start_offset, seen.end_offset, None, recorded_ms)
+        before = logs.get(mark.folder)
+        if before is None or before.topic_id != seen.topic_id or (recorded_ms and not before.recorded_ms):
+            logs[mark.folder] = log
+            self._keep(file, mark.log_dir, {mark.partition: log})
+
     def forget(self, mark: Mark, topic_id: str) -> None:
         """Forgets a log that is gone, once its manifest has recorded that and nothing of it is lost any more."""
         known = self._known.get(mark.log_dir.path, {})
@@ -136,8 +149,10 @@ def _only_grew(known: SeenLog | None, now: SeenLog) -> bool:
 
 
 def _on_disk(seen: SeenLog, archived: Archived | None, now_ms: int) -> LogSeen:
-    """As if it had lain there in one segment; where nothing is known of the archive, its manifest says what is lost."""
-    is_left_to_it = archived is None or seen.end_offset <= seen.start_offset
+    """As if it had lain there in one segment; where nothing is known of the archive, a manifest that has recorded it says what is
+    lost.
+    """
+    is_left_to_it = (archived is None and seen.recorded_ms > 0) or seen.end_offset <= seen.start_offset
     segments = () if is_left_to_it else (SegmentSeen(seen.start_offset, None, 1, now_ms, 0),)
     of = archived or NOTHING
     return LogSeen(segments, len(segments), seen.end_offset, of, of, seen.topic_id, seen.start_offset)

@@ -3,7 +3,8 @@
 Users move partitions between brokers and delete topics. Nothing is lost if another log directory has the partition, or if all of
 it was archived. Until the manifest has recorded that, offsets that were not archived count as lost, unless another log directory
 of this agent has the partition now. A partition is shown as long as offsets of it are lost or may be, also after a restart and
-if its topic was made again. If this process was asked to delete the topic, the manifest has the loss as acknowledged.
+if its topic was made again. If this process was asked to delete the topic, the manifest has the loss as acknowledged. Where
+nobody has recorded the log while it was there, another broker is given some time to do so.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from local_log.log_dir import LogDir
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
 from remote.manifest.losses import GONE, acknowledged, source_gone
-from remote.manifest.model import Manifest
+from remote.manifest.model import Manifest, never_archived
 from remote.manifest.store import ManifestWriter, load_newest
+from remote.manifest.transitions import first_seen, source_seen
 from remote.store.api import ObjectStore
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job, Kind, Waiting
@@ -53,6 +55,8 @@ class LostPartitionsTask:
             state.gone[job], self._marks[job] = gone, mark
             state.queue.bring_forward(job, now_ms)
             if not is_no_loss and (records := view.unprotected(now_ms).records) > 0:
+                if view.archived is None:
+                    state.there.keep_gone(mark, view.seen, recorded_ms=0)
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
@@ -66,21 +70,16 @@ class LostPartitionsTask:
         if view is None or view.seen is None:
             return nothing_to_do(job)
         moved_to = tuple(mark.log_dir for mark in _elsewhere(view, state))
-        return partial(self._tell_manifest, job, self._marks[job], view.seen, moved_to)
+        return partial(self._tell_manifest, job, self._marks[job], view, view.seen, moved_to)
 
     def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
-        """Takes in what the manifest says, and asks it again some time while something is lost.
-
-        Of a partition that has no manifest nothing else is known than what lay on disk.
-        """
+        """Takes in what the manifest says, and asks it again some time while something is lost."""
         job = outcome.job
         view = state.gone.get(job)
         if view is None or job in state.queue.waiting:
             return
         if outcome.due_ms is not None:
             state.queue.put(job, Waiting(outcome.due_ms))
-            return
-        if outcome.archived is None and not outcome.is_left_alone and view.lost_offsets:
             return
         after: PartitionView = replace(view, archived=outcome.archived, is_gone_recorded=True)
         moved = _elsewhere(view, state)
@@ -92,6 +91,8 @@ class LostPartitionsTask:
             return
         if after.lost_offsets > (view.lost_offsets if view.is_gone_recorded else 0):
             state.report(after.lost_message())
+        if after.seen is not None:
+            state.there.keep_gone(self._marks[job], after.seen, recorded_ms=now_ms)
         state.gone[job] = after
         state.queue.put(job, Waiting(now_ms + LOST_MS))
 
@@ -100,8 +101,8 @@ class LostPartitionsTask:
         self._marks.pop(job, None)
         state.queue.remove(job)
 
-    def _tell_manifest(self, job: Job, mark: Mark, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
-        """A partition of which nothing was archived has no manifest. One that has moved has to be recorded there first."""
+    def _tell_manifest(self, job: Job, mark: Mark, view: PartitionView, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
+        """A partition that was never recorded may have no manifest. One that has moved has to be recorded there first."""
         try:
             source, now_ms = mark.log_dir.id(), self.clock.now_ms()
             others = {log_dir.id() for log_dir in moved_to}
@@ -109,18 +110,22 @@ class LostPartitionsTask:
                 return Outcome(job, is_left_alone=True)  # without a `directory.id` the directories of a broker share one
             path = PartitionPath(mark.partition.topic, seen.topic_id, mark.partition.partition)
             stored = load_newest(self.store, path)
-            if stored is None:
-                return Outcome(job)
-            if stored.manifest.is_deleted:
+            is_new = view.archived is None and view.unprotected(view.gone_ms).records > 0
+            if stored is None and (not is_new or self.was_deleted(seen.topic_id)):
                 return Outcome(job, is_left_alone=True)
-            there = stored.manifest.local_log_start_offsets.keys() - stored.manifest.gone.keys()
+            if stored is None and now_ms < view.gone_ms + LOST_MS:
+                return Outcome(job, due_ms=view.gone_ms + LOST_MS)
+            newest = _nothing_of(path, seen) if stored is None else stored.manifest
+            if newest.is_deleted:
+                return Outcome(job, is_left_alone=True)
+            there = newest.local_log_start_offsets.keys() - newest.gone.keys()
             if others and not others & there:
                 return Outcome(job, due_ms=now_ms + LOST_MS)
-            writer = ManifestWriter(self.store, path, self.clock, self.ids, source, stored.manifest.writer_epoch)
-            change = partial(source_gone, source=source, log_end_offset=seen.end_offset, now_ms=now_ms)
+            writer = ManifestWriter(self.store, path, self.clock, self.ids, source, newest.writer_epoch)
+            change = partial(_gone, seen=seen, source=source, now_ms=now_ms, is_new=is_new)
             if self.was_deleted(seen.topic_id):
                 change = partial(_deleted, change, now_ms=now_ms)
-            return Outcome(job, archived=Archived.of(writer.commit(stored.manifest, change)))
+            return Outcome(job, archived=Archived.of(writer.commit(_nothing_of(path, seen), change)))
         except LogError as e:
             return Outcome(job, error=e)
 
@@ -130,6 +135,18 @@ def _elsewhere(view: PartitionView, state: AgentState) -> list[Mark]:
     others = (log_dir.path for log_dir in state.log_dirs if log_dir.path != view.log_dir)
     marks = (state.marks.get(f"{path}/{view.partition}") for path in others)
     return [mark for mark in marks if mark is not None and mark.topic_id == view.topic_id]
+
+
+def _nothing_of(path: PartitionPath, seen: LogSeen) -> Manifest:
+    return never_archived(path.topic, path.topic_id, path.partition, seen.start_offset)
+
+
+def _gone(before: Manifest, seen: LogSeen, source: str, now_ms: int, *, is_new: bool) -> Manifest:
+    """The manifest after the log has gone, with what the log was where nobody has recorded that."""
+    if is_new and not before.is_deleted and source not in before.local_log_start_offsets:
+        record = source_seen if before.version else first_seen
+        before = record(before, source, seen.start_offset, seen.end_offset)
+    return source_gone(before, source, seen.end_offset, now_ms)
 
 
 def _deleted(gone: Callable[[Manifest], Manifest], before: Manifest, now_ms: int) -> Manifest:

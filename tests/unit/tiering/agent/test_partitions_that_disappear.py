@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import pytest
 import simulated_disk
-from agents import LOGS, World
-from archive_fakes import Door
+from agents import LOGS, MINUTE_MS, World, roll_again
+from archive_fakes import CountingIds, Door, FailsBefore
 from logs_to_archive import path_of
 
-from local_log.errors import NoSuchFile
+from local_log.errors import NoSuchFile, Unavailable
 from local_log.ranges import Range
 from remote.keys import PartitionPath
 from remote.manifest.losses import lost_ranges
@@ -17,6 +17,8 @@ from remote.manifest.store import load_newest
 from tiering.agent.agent import Agent
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
+from tiering.offload.copy import OffloadRun, offload
+from tiering.offload.due import plan
 
 T = TypeVar("T")
 ONE, TXN, TINY = "g-codec-lz4-0", "g-txn-0", "g-tiny-0"
@@ -71,3 +73,73 @@ def test_a_partition_of_which_nothing_is_due_yet_is_remembered_once_it_is_record
     world.run(agent, controls, 3)
     assert losses(world, path) == [(0, end)]
     assert metric(agent) == {("g-tiny", "0"): end}
+
+
+class ComesAndGoes(World):
+    """A partition comes while the store does not answer, for 20 minutes, and is gone again before it does.
+
+    `other` is another broker, to which it has moved.
+    """
+
+    def __post_init__(self) -> None:
+        World.__post_init__(self)
+        self.has(TXN)
+        self.other = World().has(ONE)
+        self.log = self.other.logs()[ONE]
+        self.start_ms, self.said = self.clock.now, list[str]()
+        self.dead = FailsBefore(self.archive, Unavailable("refused"), lambda *_: self.is_dead())
+        self.at(5, lambda: self.has(ONE))
+        self.at(15, lambda: self.disk.delete_folder(f"{LOGS}/{ONE}"))
+
+    def is_dead(self) -> bool:
+        return 2 * MINUTE_MS <= self.clock.now - self.start_ms < 20 * MINUTE_MS
+
+    def at(self, minute: int, act: Callable[[], object]) -> None:
+        self.clock.when(self.start_ms + minute * MINUTE_MS, act)
+
+    def lives_until(self, minute: int) -> Agent:
+        agent, controls = self.agent(self.dead, tell=self.said.append)
+        self.run(agent, controls, minute - (self.clock.now - self.start_ms) / MINUTE_MS)
+        return agent
+
+    def other_archives(self) -> None:
+        """All of it: the other broker has rolled."""
+        roll_again(self.other, ONE)
+        run = OffloadRun(self.archive, self.clock, CountingIds("b"), "other", lambda _: None)
+        assert all(done.error is None for done in offload(plan(self.other.logs()[ONE], self.archive), run))
+
+
+@pytest.mark.parametrize("restarts_at", [18, 30, 40], ids=["before", "after", "long after"])
+def test_what_was_gone_before_its_first_manifest_is_lost_also_after_a_restart(restarts_at: int) -> None:
+    world = ComesAndGoes()
+    world.lives_until(restarts_at)
+    agent = world.lives_until(60)
+    assert losses(world, path_of(world.log)) == [(0, world.log.log_end_offset)]
+    assert metric(agent) == {("g-codec-lz4", "0"): world.log.log_end_offset}
+    assert [message for message in world.said if "offsets are lost" in message] != []
+
+
+@pytest.mark.parametrize("minute", [21, 50], ids=["before this broker asks again", "later"])
+def test_what_was_gone_before_its_first_manifest_is_not_lost_once_another_broker_has_archived_it(minute: int) -> None:
+    world = ComesAndGoes()
+    world.at(minute, world.other_archives)
+    agent = world.lives_until(60)
+    assert losses(world, path_of(world.log)) == []
+    assert metric(agent) == {}
+    assert agent.view().gone == ()
+
+
+def test_a_partition_without_records_that_comes_and_goes_leaves_nothing_in_the_archive() -> None:
+    world = World().has(TXN)
+    agent, controls = world.agent()
+    folder, now_ms = f"{LOGS}/empty-0", world.clock.now
+
+    def comes() -> None:
+        world.disk.make_folder(folder)
+        world.disk.write(f"{folder}/partition.metadata", 0, b"version: 0\ntopic_id: " + b"Z" * 21 + b"A\n")
+
+    world.clock.when(now_ms + MINUTE_MS, comes)
+    world.clock.when(now_ms + 3 * MINUTE_MS, lambda: world.disk.delete_folder(folder))
+    world.run(agent, controls, 10)
+    assert [key for key in world.archive.objects if key.startswith("empty/")] == []
+    assert agent.view().gone == ()
