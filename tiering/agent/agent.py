@@ -4,7 +4,6 @@ Which job is next `schedule` decides, what a turn does its task. Nothing here wa
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from local_log.errors import LogError
@@ -57,7 +56,7 @@ class Agent:
         self._store.look(queue.gate, now_ms)
         changes = self._look(now_ms) if now_ms >= self._next_look_ms else Changes()
         with self._state.lock:
-            changes = replace(changes, copied=self._state.copied_since())
+            changes = self._state.with_outcomes(changes)
             for task in self._tasks.values():
                 task.plan(self._state, changes, now_ms)
         if not self._controls.is_paused:

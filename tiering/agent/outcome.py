@@ -20,7 +20,7 @@ class Outcome:
     `waits` and `archived` are the results of a plan; `is_left_alone` is set if there is nothing to archive. `copied` is the
     segment that the turn has archived, with `archived` if it took the place of others; `deleted` is the number of items whose
     objects were deleted, `requests` the number of attempts. `asked_nothing`: the turn did not need the store, and shows
-    nothing about it.
+    nothing about it. `formers` are the ids of other topics of the partition's name in an archive that does not have this one yet.
     """
 
     job: Job
@@ -37,6 +37,7 @@ class Outcome:
     findings: tuple[str, ...] = ()
     is_aborted: bool = False
     asked_nothing: bool = False
+    formers: tuple[str, ...] = ()
 
     @property
     def is_only_begun(self) -> bool:

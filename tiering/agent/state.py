@@ -22,12 +22,14 @@ class Changes:
     """What has changed of the partitions since the tasks planned last.
 
     `noted` are the marks of all folders of a look, each with the one before; `dropped` are partitions that are gone, as they were
-    last known. `copied` are the folders of which a segment was archived.
+    last known. `copied` are the folders of which a segment was archived, `formers` those that belonged to other topics before,
+    with the ids of these.
     """
 
     noted: tuple[tuple[Mark | None, Mark], ...] = ()
     dropped: tuple[tuple[PartitionView, Mark], ...] = ()
     copied: tuple[str, ...] = ()
+    formers: tuple[tuple[str, str], ...] = ()
 
 
 class AgentState:
@@ -51,6 +53,7 @@ class AgentState:
         self.report, self._clock, self._memory_file = around.report, around.clock, memory
         self.there = SeenThere(source.log_dirs, memory, source.archive_url, around.clock, self.hurt)
         self._copied: list[str] = []
+        self._formers: list[tuple[str, str]] = []
         self._told: dict[Job, str] = {}
 
     def now_ms(self) -> int:
@@ -72,10 +75,10 @@ class AgentState:
         self._told = {job: message for job, message in self._told.items() if job.subject in marks}
         return Changes(noted, dropped)
 
-    def copied_since(self) -> tuple[str, ...]:
-        """The folders of which a segment was archived since this was asked last."""
-        copied, self._copied = tuple(self._copied), []
-        return copied
+    def with_outcomes(self, changes: Changes) -> Changes:
+        """The changes with what the turns have found and done since this was asked last."""
+        copied, formers, self._copied, self._formers = tuple(self._copied), tuple(self._formers), [], []
+        return replace(changes, copied=copied, formers=formers)
 
     def take_in(self, outcome: Outcome) -> None:
         """What a turn has found and done, in its partition's view and in the counts of its topic; what is new is reported."""
@@ -89,6 +92,7 @@ class AgentState:
                 self.report(message)
         elif outcome.error is not None:
             self.hurt(outcome.error)
+        self._formers += ((outcome.job.subject, topic_id) for topic_id in outcome.formers)
         if outcome.copied is not None:
             self._copied.append(outcome.job.subject)
             self.round.copied(outcome.job.subject, outcome.copied, now_ms)

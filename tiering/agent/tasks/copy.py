@@ -107,7 +107,7 @@ class CopyTask:
             return Outcome(job, is_left_alone=True, refused=e)  # it may lie there for long, and is no failure of anybody
         except LogError as e:
             return Outcome(job, error=e)
-        return Outcome(job, waits=waits, archived=archived, has_more=True)
+        return Outcome(job, waits=waits, archived=archived, has_more=True, formers=due.formers)
 
     def _step(self, job: Job, mark: Mark) -> Outcome:
         """Copies the next segment, or finds that there is none."""

@@ -27,7 +27,7 @@ from tiering.agent.tasks.copy import LOST_MS
 from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
-from tiering.lag.archived import Archived
+from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen
 
 
@@ -63,6 +63,8 @@ class LostPartitionsTask:
                 )
         for _, mark in changes.noted:
             self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
+        for folder, topic_id in changes.formers:
+            self._ask_of_former(folder, topic_id, state, now_ms)
 
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
         """Tells the manifest of one partition that its log is gone."""
@@ -96,6 +98,16 @@ class LostPartitionsTask:
         state.gone[job] = after
         state.queue.put(job, Waiting(now_ms + LOST_MS))
 
+    def _ask_of_former(self, folder: str, topic_id: str, state: AgentState, now_ms: int) -> None:
+        """Of a former topic that nobody remembers its manifest knows all that is known."""
+        job, mark = Job(self.kind, folder, topic_id), state.marks.get(folder)
+        if mark is None or job in state.gone:
+            return
+        seen = LogSeen((), 0, 0, NOTHING, NOTHING, topic_id, 0)
+        state.gone[job] = PartitionView(mark.log_dir.path, mark.partition, seen=seen, gone_ms=now_ms)
+        self._marks[job] = mark
+        state.queue.bring_forward(job, now_ms)
+
     def _forget(self, job: Job, state: AgentState) -> None:
         state.gone.pop(job, None)
         self._marks.pop(job, None)
@@ -116,7 +128,7 @@ class LostPartitionsTask:
             if stored is None and now_ms < view.gone_ms + LOST_MS:
                 return Outcome(job, due_ms=view.gone_ms + LOST_MS)
             newest = _nothing_of(path, seen) if stored is None else stored.manifest
-            if newest.is_deleted:
+            if newest.is_deleted or not (is_new or source in newest.local_log_start_offsets):
                 return Outcome(job, is_left_alone=True)
             there = newest.local_log_start_offsets.keys() - newest.gone.keys()
             if others and not others & there:

@@ -1,6 +1,6 @@
 """What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
 
-from agents import LOGS, MINUTE_MS, World
+from agents import LOGS, MINUTE_MS, STATE, World
 from local_tiers import ORDERS, produce
 from logs_to_archive import path_of
 from own_worlds import OwnWorld
@@ -117,6 +117,28 @@ def test_what_was_lost_with_a_topic_that_was_made_again_while_no_agent_ran_is_to
     world.make_again()
     world.assert_told(world.lives(10), world.lost)
     world.assert_told(world.lives(10), world.lost)
+
+
+def test_what_a_former_topic_lost_is_told_by_an_agent_that_remembers_nothing() -> None:
+    world = TopicMadeAgain()
+    world.lives(5)
+    world.disk.delete_folder(STATE)
+    world.make_again()
+    agent = world.lives(10)
+    world.assert_told(agent, world.lost)
+    assert world.said == world.messages()
+    world.assert_told(world.lives(10), world.lost)
+
+
+def test_what_another_broker_lost_of_a_former_topic_is_left_to_it() -> None:
+    world, other = TopicMadeAgain(), "b" * 22
+    world.lives(5)
+    world.disk.delete_folder(STATE)
+    world.rewrite("meta.properties", f"version=1\nnode.id=2\ndirectory.id={other}\n")
+    world.make_again()
+    agent = world.lives(10)
+    world.assert_told(agent, 0)
+    assert world.said == []
 
 
 def test_what_two_topics_of_one_name_lost_is_told_together() -> None:
