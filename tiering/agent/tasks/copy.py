@@ -134,14 +134,18 @@ class CopyTask:
         """What the manifest says when a run is over: it may have recorded a log of which nothing was copied."""
         if mark.topic_id is None:
             return None
-        stored = load_newest(self.store, PartitionPath(mark.partition.topic, mark.topic_id, mark.partition.partition))
+        try:
+            stored = load_newest(self.store, PartitionPath(mark.partition.topic, mark.topic_id, mark.partition.partition))
+        except LogError:
+            return None  # the next look tells
         return None if stored is None else Archived.of(stored.manifest)
 
     def _plan(self, mark: Mark) -> OffloadPlan:
         log = opened(mark)
         if len(log.segments) > 1:
             mark.log_dir.settle(log.partition)
-        return plan(log, self.store, replaces=self.replaces(log), deleted_to=mark.log_dir.deleted_to(log.partition))
+        source, deleted_to = mark.log_dir.id(), mark.log_dir.deleted_to(log.partition)
+        return plan(log, self.store, source=source, replaces=self.replaces(log), deleted_to=deleted_to)
 
     def _forget(self, folder: str) -> None:
         """Drops what was begun of a partition; what it has copied already stays."""
