@@ -202,8 +202,7 @@ class LogWithOffsets:
         start, known = self.log_start_offset, self._first_unstable
         # The batch at the log start offset may not be written yet: its position is looked up again.
         if first < start or known is None or known.offset != first:
-            found = locate(self.local, max(first, start))
-            self._first_unstable = found._replace(offset=max(found.offset, start))  # the batch there may begin below it
+            self._first_unstable = locate(self.local, max(first, start))
 
     def _is_first_unstable(self, offset: int) -> bool:
         """Whether it is still the first unstable offset after an append that neither begins nor ends a transaction."""

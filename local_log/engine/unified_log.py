@@ -1,6 +1,8 @@
 """A partition's log with the semantics of Kafka's UnifiedLog: append, roll, truncate, flush and read, with these invariants:
 
-    log start ≤ last stable ≤ high watermark ≤ log end,   recovery point ≤ log end,   log start ≤ local log start
+    log start, last stable ≤ high watermark ≤ log end,   recovery point ≤ log end,   log start ≤ local log start
+
+The last stable offset may be below the log start, by a part of a batch, as in Kafka.
 
 Many threads may use a log. Whatever changes it holds its lock, so that one thread at a time is its owner. Reads take the
 published offsets, change nothing, and never wait for the lock.

@@ -63,7 +63,8 @@ def gone_back(old: Manifest, new: Manifest) -> str | None:
 
 def disordered(log: Offsets) -> str | None:
     """The start of the log, its last stable offset, its high watermark and its end; nothing is flushed that is not there."""
-    order = log.log_start_offset, log.last_stable_offset, log.high_watermark, log.log_end_offset
+    stable = max(log.last_stable_offset, log.log_start_offset)  # Kafka's is that of a batch in which the log may start
+    order = log.log_start_offset, stable, log.high_watermark, log.log_end_offset
     if sorted(order) != [*order] or log.recovery_point > log.log_end_offset:
         return f"start, last stable offset, high watermark and end are {order}, and it is flushed to {log.recovery_point}"
     return None
