@@ -140,7 +140,10 @@ class GroupsJudge:
 
     def consumes(self, producer_id: int, place: Place, begin: int, end: int) -> None:
         """A transaction has taken offsets of a group: what it has consumed."""
-        self.pending.setdefault(producer_id, {})[place] = begin, end
+        pending = self.pending.setdefault(producer_id, {})
+        if (producer_id, place) in self._unsure_pending and pending[place] != (begin, end):
+            self.may_be(place, pending[place][1])  # the one before has ended, and nobody knows what a crash has taken of it
+        pending[place] = begin, end
         self._unsynced.add(producer_id)
         self._unsure_pending.discard((producer_id, place))
 
