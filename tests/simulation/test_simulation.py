@@ -18,7 +18,7 @@ FAILED: tuple[int, ...] = (
     460, 213008, 401866, 402092, 610500, 660536, 700218, 6010157, 6012376, 8001705, 8020187, 8023062, 8108045, 8200804,
     8202490, 8300488, 8302570, 8410882, 9008363,
 )  # fmt: skip
-"""Seeds that have found a fault in the code which was mended since, with what a seed draws now."""
+"""Seeds that have found a fault in the code, or in the simulation, which was mended since, with what a seed draws now."""
 
 
 def simulated(*options: str) -> subprocess.CompletedProcess[str]:

@@ -195,7 +195,7 @@ class LocalTier:
             self._manager.verify_transactions()
 
     def checkpoint(self) -> None:
-        """See LogManager. What archives follow is saved first: without it deleted records would be lost ones after a crash."""
+        """As LogManager, after saving what archives follow: else deleted records count as lost after a crash. Raises LogError."""
         with self._lock:
             for problem in self._keep_starts():
                 raise problem

@@ -22,7 +22,8 @@ def log_recorded(
     """The manifest with the state of a source's log; the same manifest if that is recorded already.
 
     `start` is the first offset of what the log has, `deleted_to` is as in Seen, and nothing below `committed_from` can be
-    copied. Nothing is recorded for a folder without segments. The log's end is read only if something has changed.
+    copied. Nothing is recorded for a folder without segments. The log's end is read if something has changed, and where the
+    recorded end lies in the active segment.
     """
     if not log.segments:
         return manifest
@@ -43,8 +44,10 @@ def _has_other_end(log: LogReader, recorded: int | None) -> bool:
 
     Not wherever it has grown: that would be a commit for each look.
     """
-    if recorded is None or recorded < log.segments[-1].base_offset:
-        return recorded is not None
+    if recorded is None:
+        return False
+    if recorded < log.segments[-1].base_offset:
+        return True
     try:
         return recorded > log.log_end_offset
     except LogError:
