@@ -34,8 +34,6 @@ from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
 from remote.store.api import ObjectReader
 
-_NO_TRANSACTIONS: Mapping[int, int] = {}
-
 _READERS: Mapping[str, Callable[[bytes], object]] = {
     OFFSET_INDEX: lambda body: read_offset_index(body, 0),
     TIME_INDEX: lambda body: read_time_index(body, 0),
@@ -57,16 +55,14 @@ class PartitionDeepScrub:
     store: ObjectReader
     source: SegmentBytes
     manifest: Manifest
-    _open: tuple[str, Mapping[int, int]] = ("", _NO_TRANSACTIONS)
-    """The segment that was read last, and the ongoing transactions at its end: first offsets by producer id."""
 
-    def check(self, entry: SegmentEntry, before: SegmentEntry | None) -> ScrubbedSegment:
+    def check(self, entry: SegmentEntry) -> ScrubbedSegment:
         """The findings about a segment whose objects exist, at most one for each object, and its transactions.
 
-        `before` is the segment that ends where this one starts; only its ongoing transactions are read. Raises Unavailable, and
+        An abort whose records are all in earlier segments may be missing in the transaction index, which is that of a broker
+        whose log started later: what readers of those segments are told is compared by TransactionCheck. Raises Unavailable, and
         Invalid if the segment cannot be read (NoKey, WrongKey, Newer, or the store denies access).
         """
-        open_transactions = self._transactions_after(before)
         log_key, aux_key = (self.manifest.path.segment(name) for name in (entry.log_name, entry.aux_name))
         if entry.encoding != IDENTITY:  # otherwise the stored bytes are the segment's bytes, which are checked below
             stored = ((log_key, entry.stored_log), (aux_key, entry.stored_aux))
@@ -78,8 +74,7 @@ class PartitionDeepScrub:
             aux_finding = None
         except _DamagedObject as e:
             parts, aux_finding = {}, e.finding
-        self._open = entry.segment_id, _open_transactions(parts)
-        segment = self._segment(entry, log_key, aux_key, parts, open_transactions)
+        segment = self._segment(entry, log_key, aux_key, parts)
         followed = TransactionsBuilder(entry.base_offset, entry.end_offset)
         try:
             checked = check_log(segment, followed.add)
@@ -113,18 +108,6 @@ class PartitionDeepScrub:
             found = crc32c(get_named(self.store, key, start, min(stored.size, start + CHUNK_BYTES)), found)
         return _wrong_crc(key, found, stored.crc32c) if found != stored.crc32c else None
 
-    def _transactions_after(self, entry: SegmentEntry | None) -> Mapping[int, int]:
-        """The ongoing transactions at a segment's end; none if its aux object is damaged, which its own check reports."""
-        if entry is None:
-            return _NO_TRANSACTIONS
-        if self._open[0] != entry.segment_id:
-            try:
-                parts = self._parts(entry, self.manifest.path.segment(entry.aux_name))
-                self._open = entry.segment_id, _open_transactions(parts)
-            except (_DamagedObject, Invalid):
-                self._open = entry.segment_id, _NO_TRANSACTIONS
-        return self._open[1]
-
     def _parts(self, entry: SegmentEntry, key: str) -> dict[str, bytes]:
         """The parts of the aux object, all verified. Raises _DamagedObject."""
         try:
@@ -148,9 +131,7 @@ class PartitionDeepScrub:
                 raise _DamagedObject(Finding(Kind.bad_index, key, f"the {part}: {e.problem}", e.position)) from e
         return parts
 
-    def _segment(
-        self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes], open_transactions: Mapping[int, int]
-    ) -> LogSegmentData:
+    def _segment(self, entry: SegmentEntry, log_key: str, aux_key: str, parts: Mapping[str, bytes]) -> LogSegmentData:
         """The archived segment in the form that a copy checks, so that a scrub makes the same checks."""
 
         def file(part: str) -> SegmentFile:
@@ -167,7 +148,6 @@ class PartitionDeepScrub:
             txn_index=file(TRANSACTION_INDEX),
             producer_snapshot=None,
             lineage=self.manifest.leader_epochs,
-            open_transactions=open_transactions,
         )
 
 
@@ -184,7 +164,7 @@ class DeepScrub:
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
             self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
         try:
-            return self._of_partition.check(unread.entry, unread.before)
+            return self._of_partition.check(unread.entry)
         except Invalid as e:
             key = unread.manifest.path.segment(unread.entry.log_name)
             return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
@@ -196,12 +176,6 @@ class _DamagedObject(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding)
         self.finding = finding
-
-
-def _open_transactions(parts: Mapping[str, bytes]) -> Mapping[int, int]:
-    """The ongoing transactions at a segment's end, from its producer snapshot."""
-    snapshot = read_producer_snapshot(parts[PRODUCER_SNAPSHOT]) if PRODUCER_SNAPSHOT in parts else ()
-    return {p.producer_id: p.current_txn_first_offset for p in snapshot if p.current_txn_first_offset is not None}
 
 
 def _check_entry(entry: SegmentEntry, checked: SegmentCopy, key: str) -> Finding | None:

@@ -9,7 +9,6 @@ from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
 from remote.manifest.model import NEVER_NAMED_DAYS, Manifest, without_entries
 from remote.manifest.pins import Pin, pins_of
-from remote.manifest.segment_entry import SegmentEntry
 from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses
@@ -90,16 +89,13 @@ class PartitionScrub:
         expired = (e for d in manifest.deleting for e in entries.deleting(d))
         deleting = frozenset(name for e in expired for name in (e.log_name, e.aux_name))
         coverage, alone = CoverageCheck(manifest), without_entries(manifest)
-        before: SegmentEntry | None = None
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
             if isinstance(one, Finding):
                 yield one
                 continue
             yield from coverage.add(one.entry)
             if self.settings.deep and one.is_present and self.settings.includes(one.entry.segment_id):
-                meets = before is not None and before.end_offset == one.entry.base_offset
-                yield SegmentToRead(alone, one.entry, before if meets else None)
-                before = one.entry
+                yield SegmentToRead(alone, one.entry)
         yield PartitionEnd(listed.path)
 
     def _check_pins(self, listed: ListedPartition) -> Iterator[Finding]:

@@ -15,10 +15,9 @@ from remote.scrub.steps import ScrubbedSegment, SegmentToRead
 
 @dataclass(frozen=True, slots=True)
 class SegmentRun:
-    """Consecutive segments of a partition. Of `before`, the segment in front, only the aux object is read."""
+    """Consecutive segments of a partition."""
 
     manifest: Manifest
-    before: SegmentEntry | None
     entries: tuple[SegmentEntry, ...]
 
     @property
@@ -29,7 +28,7 @@ class SegmentRun:
     @property
     def requests(self) -> int:
         """Estimated requests; chunks that end inside a batch, and batches larger than a chunk, cost a few more."""
-        return sum(map(requests_of, self.entries)) + (self.before is not None)
+        return sum(map(requests_of, self.entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def segment_runs(unread: Iterable[SegmentToRead], bytes_max: int) -> Iterator[Se
 
 
 def _run_of(unread: list[SegmentToRead]) -> SegmentRun:
-    return SegmentRun(unread[0].manifest, unread[0].before, tuple(one.entry for one in unread))
+    return SegmentRun(unread[0].manifest, tuple(one.entry for one in unread))
 
 
 def requests_per_run(runs: tuple[SegmentRun, ...], requests_max: int) -> tuple[int, ...]:
@@ -85,12 +84,9 @@ def scrub_run(store: RequestBudget, decoded: Decoder, run: SegmentRun) -> Scrubb
     """Deep scrub of the segments of a run. Raises Unavailable."""
     segments = DeepScrub(store, decoded)
     found: list[ScrubbedSegment | None] = []
-    before = run.before
     for entry in run.entries:
-        meets = before is not None and before.end_offset == entry.base_offset
         try:
-            found.append(segments.read(SegmentToRead(run.manifest, entry, before if meets else None)))
+            found.append(segments.read(SegmentToRead(run.manifest, entry)))
         except RequestsExhausted:
             found.append(None)
-        before = entry
     return ScrubbedRun(tuple(found), store.requests)

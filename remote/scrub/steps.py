@@ -11,14 +11,13 @@ from remote.scrub.segment_transactions import SegmentTransactions
 
 @dataclass(frozen=True, slots=True)
 class SegmentToRead:
-    """A segment for the deep scrub. `before` is the segment that ends where this one starts, if that is scrubbed as well.
+    """A segment for the deep scrub.
 
     `manifest` has no entries; all segments of a partition share it.
     """
 
     manifest: Manifest
     entry: SegmentEntry
-    before: SegmentEntry | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,8 @@ def test_an_index_that_does_not_fit_its_log_is_found_though_its_checksum_holds(
     assert found(store) == []
 
 
-def test_an_abort_that_the_index_lacks_is_found_though_its_records_lie_in_the_segment_before(store: MemoryStore) -> None:
+def test_an_index_may_lack_an_abort_whose_records_lie_in_the_segment_before(store: MemoryStore) -> None:
+    """As that of a broker does whose log starts with this segment. Who reads the records is told with their own segment."""
     manifest, partition = newest(store).manifest, path(store)
     reach_back = [
         (number, at)
@@ -171,8 +172,8 @@ def test_an_abort_that_the_index_lacks_is_found_though_its_records_lie_in_the_se
     ]
     assert reach_back
     number, at = reach_back[0]
-    key = with_part(store, number, "transaction_index", lambda body: body[: 34 * at] + body[34 * (at + 1) :], TXN)
-    assert found(store, deep=True) == [(Kind.bad_index, key)]
+    with_part(store, number, "transaction_index", lambda body: body[: 34 * at] + body[34 * (at + 1) :], TXN)
+    assert found(store, deep=True) == []
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,6 @@ def test_each_segment_is_in_one_stretch_and_no_stretch_is_of_two_partitions(stor
     assert len(parts) > 5 if bytes_max < 50_000 else True
 
 
-def test_a_stretch_knows_the_segment_before_it_of_which_it_reads_the_open_transactions(store: MemoryStore) -> None:
-    parts = [part for part in cut(store, 1) if part.manifest.topic == TXN]
-    entries = newest(store).manifest.entries
-    assert [part.before for part in parts] == [None, *entries[:-1]]
-
-
 def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: MemoryStore) -> None:
     for part in cut(store, 30_000):
         budget = RequestBudget(store)
