@@ -40,12 +40,15 @@ def committed_from(log: LogReader) -> Committed:
     """From where on all records below the high watermark are known to be those that the leader has.
 
     That is the log start offset, or below it the first batch of the leader epoch that goes on there. What lies before that batch
-    in its segment may have been truncated, with the end of a batch above the log start offset. Where a file is damaged or gone,
-    nothing is known of what lies before it.
+    in its segment may have been truncated, with the end of a batch above the log start offset. Where a file is damaged or
+    gone, nothing is known of what lies before it.
     """
     start = first = log.log_start_offset
     here = 0
     try:
+        cut = _cut_at(log)
+        if cut is not None:
+            return Committed(cut)
         found = _first_epoch(log.segments, start)
         if found is None:
             return Committed(start, INT64_MAX)
@@ -61,6 +64,19 @@ def committed_from(log: LogReader) -> Committed:
     except (Corrupt, NotFound):
         pass
     return Committed(first, here if first == start else 0)
+
+
+def _cut_at(log: LogReader) -> int | None:
+    """The offset at which a log was cut that starts earlier again since it has crashed, None if nothing shows that.
+
+    A batch that reached above the leader's log start offset was removed as a whole, so that offsets are missing below it. With
+    the log start offset the leader epochs from before it are gone, and no crash brings these back. Raises Corrupt, NotFound.
+    """
+    first = log.leader_epochs[0].start_offset if log.leader_epochs else 0
+    if first <= log.log_start_offset:
+        return None
+    found = _first_epoch(log.segments, first - 1)
+    return first if found is not None and found[0] >= first else None
 
 
 def why_start_is_unknown(log: LogReader) -> str:

@@ -124,9 +124,12 @@ def plan(log: LogReader, store: ObjectStore, *, source: str = "", replaces: bool
 
 
 def _committed(log: LogReader, segments: Iterable[LocalSegment], manifest: Manifest) -> Committed:
-    """As `committed_from`; all of it where nothing below the log start offset is to be copied, since files are read for it."""
-    below = (s for s in segments if s.base_offset < log.log_start_offset)
-    return committed_from(log) if _has_due(below, manifest) else Committed()
+    """As `committed_from`; all of it where nothing is to be copied from below the log start offset or the first leader epoch.
+
+    Files are read for it.
+    """
+    first = max([log.log_start_offset, *(epoch.start_offset for epoch in log.leader_epochs[:1])])
+    return committed_from(log) if _has_due((s for s in segments if s.base_offset < first), manifest) else Committed()
 
 
 def _has_due(segments: Iterable[LocalSegment], manifest: Manifest) -> bool:

@@ -239,6 +239,24 @@ def test_a_log_start_in_a_hole_that_compaction_has_left_before_another_epoch_is_
     assert archived(log) == after
 
 
+@pytest.mark.parametrize("start", [29, 30])
+def test_what_a_follower_was_cut_off_from_is_left_to_a_replica_that_has_it(tmp_path: Path, start: int) -> None:
+    """Batches from 30 on were cut at the leader's log start offset 31. After a crash the log starts earlier again."""
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0, 0)
+    log.log.truncate_to(31)
+    with_epochs(log, 1)
+    log.log.maybe_increment_log_start_offset(31)
+    reader = replace(log.reader, checkpointed_start=start)
+    run = OffloadRun(log.store, FixedClock(), IDS, "source", lambda _: None)
+    assert [done.error for done in offload(plan(reader, log.store), run) if done.error] == []
+    newest = load_newest(log.store, path_of(reader))
+    assert newest is not None
+    covered = {offset for e in newest.manifest.entries for offset in range(e.base_offset, e.end_offset)}
+    assert 30 not in covered
+    assert {31, 32, 33} < covered
+
+
 def test_the_log_start_in_the_empty_end_of_a_segment_is_no_damage(tmp_path: Path) -> None:
     log = OwnedLog(str(tmp_path))
     follow(log.log, *(records(offset, 2, value=b"v" * 40, time=NOW, epoch=1) for offset in range(0, 16, 2)))
