@@ -133,6 +133,13 @@ def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:
     disk.sync_folder(parent_of(file))
 
 
+def make_missing_folder(disk: WritableDisk, folder: str) -> None:
+    """Creates a folder if it is missing; its name survives a crash, those of missing parents may not."""
+    if not disk.exists(folder):
+        disk.make_folder(folder)
+        disk.sync_folder(parent_of(folder))
+
+
 def parent_of(path: str) -> str:
     """The folder that a path is in."""
     folder, slash, _ = path.rpartition("/")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from local_log.disk import WritableDisk, parent_of
+from local_log.disk import WritableDisk, make_missing_folder
 from local_log.engine.append.analyze import AppendInfo, analyze
 from local_log.engine.append.fast_path import append_one
 from local_log.engine.append.leader import prepare
@@ -359,9 +359,7 @@ def open_log(
 
     `log_start_offset` and `recovery_point` come from the checkpoints. Raises Corrupt, Invalid, Refused.
     """
-    if not disk.exists(path):
-        disk.make_folder(path)
-        disk.sync_folder(parent_of(path))
+    make_missing_folder(disk, path)
     folder = LogFolder(disk, path, config, now_ms, random)
     segments = Segments()
     epochs = LeaderEpochs(disk, path)

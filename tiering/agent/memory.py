@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from local_log.disk import WritableDisk, replace_file
+from local_log.disk import WritableDisk, make_missing_folder, replace_file
 from local_log.errors import NotFound
 from remote.manifest.numbers import whole
 from tiering.agent.view import Scrub
@@ -59,7 +59,7 @@ class MemoryFile:
             scrub["findings"] = scrub["findings"][:FINDINGS_MAX]
         body = {"format": FORMAT, "swept_ms": memory.swept_ms, "scrub": scrub, "address": memory.address}
         body["archived"] = {name: [*astuple(one)] for name, one in memory.archived.items()}
-        self.disk.make_folder(self.folder)
+        make_missing_folder(self.disk, self.folder)
         replace_file(self.disk, f"{self.folder}/{self.name}", json.dumps(body, indent=1).encode() + b"\n")
 
 

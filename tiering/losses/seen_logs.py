@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from local_log.disk import WritableDisk, replace_file
+from local_log.disk import WritableDisk, make_missing_folder, replace_file
 from local_log.errors import NotFound
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir
@@ -18,6 +18,7 @@ from local_log.log_reader import LogReader
 from remote.clock import Clock
 
 FORMAT: Final = 1
+SUFFIX: Final = ".json"
 RECORDED_MS_MAX: Final = 86_400_000
 """After this time the manifest is read again even if the log has not changed, because another writer may have changed it."""
 _ATTEMPTS_MAX: Final = 40
@@ -72,7 +73,7 @@ class SeenFile:
         Raises Corrupt.
         """
         digest = sha256("\n".join((log_dir.id(), disk.real_path(log_dir.path), archive)).encode()).hexdigest()
-        return cls(disk, folder, f"logs-{digest[:16]}.json")
+        return cls(disk, folder, f"logs-{digest[:16]}{SUFFIX}")
 
     def load(self) -> dict[TopicPartition, SeenLog]:
         """The saved states; empty if the file is missing or invalid. Raises Unreadable."""
@@ -85,12 +86,15 @@ class SeenFile:
         """Saves changed states and deletes those that are None; keeps what other processes have saved. Raises Unreadable."""
         if not changes:
             return
-        self.disk.make_folder(self.folder)
+        make_missing_folder(self.disk, self.folder)
         lock = f"{self.folder}/{self.name}.lock"
         is_mine = self._lock(lock, clock)
         try:
             kept: dict[TopicPartition, SeenLog | None] = {**self.load(), **changes}
             logs = {str(p): [*astuple(seen)] for p, seen in kept.items() if seen is not None}
+            if not logs:
+                self.disk.delete(f"{self.folder}/{self.name}")
+                return
             body = json.dumps({"format": FORMAT, "logs": logs}, sort_keys=True, indent=1)
             replace_file(self.disk, f"{self.folder}/{self.name}", body.encode() + b"\n")
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from local_log.disk import WritableDisk, has_content, parent_of, replace_file
+from local_log.disk import WritableDisk, has_content, make_missing_folder, replace_file
 from local_log.errors import Invalid, NotFound, placed
 from local_log.formats.checkpoints import read_offsets, write_offsets
 from local_log.formats.filenames import (
@@ -131,9 +131,7 @@ class RestoreTarget:
 @contextmanager
 def open_target(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
     """Creates the directory if needed, and locks it. Raises Invalid if a broker uses it, Unreadable."""
-    if not disk.exists(path):
-        disk.make_folder(path)
-        disk.sync_folder(parent_of(path))
+    make_missing_folder(disk, path)
     if not disk.is_folder(path):
         raise Invalid(f"{path} is a file; name a folder")
     lock = f"{path}/{LOCK}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from local_log.disk import WritableDisk, parent_of, replace_file
+from local_log.disk import WritableDisk, make_missing_folder, replace_file
 from local_log.engine.manager.guarded_disk import GuardedDisk, Offline
 from local_log.errors import Corrupt, Invalid, LogError, NotFound
 from local_log.formats.checkpoints import read_offsets, write_offsets
@@ -67,9 +67,7 @@ class DataDir:
 
     def lock(self) -> None:
         """Creates the directory if it is missing, and locks it. Raises Invalid if another process has the lock; Offline."""
-        if not self.disk.exists(self.path):
-            self.disk.make_folder(self.path)
-            self.disk.sync_folder(parent_of(self.path))
+        make_missing_folder(self.disk, self.path)
         if not self.disk.is_folder(self.path):
             raise self.disk.fail("it is not a folder")
         if not self.disk.lock(f"{self.path}/{LOCK}"):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulated_disk import SimulatedDisk
 
 from local_log.os_disk import OsWritableDisk
 from tiering.agent.memory import Memory, MemoryFile
@@ -47,3 +48,11 @@ def test_a_time_that_no_calendar_has_is_none_either(tmp_path: Path) -> None:
 def test_a_file_that_is_no_memory_is_as_if_there_were_none(tmp_path: Path, body: str) -> None:
     (tmp_path / "memory.json").write_text(body)
     assert file(tmp_path).load() == Memory()
+
+
+def test_what_is_remembered_first_is_there_after_a_loss_of_power() -> None:
+    disk = SimulatedDisk()
+    disk.make_folder("/var")
+    disk.sync_folder("/")
+    MemoryFile(disk, "/var/tiering", "memory.json").save(FULL)
+    assert MemoryFile(disk.after_power_failure(), "/var/tiering", "memory.json").load() == FULL
