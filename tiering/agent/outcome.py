@@ -17,7 +17,8 @@ class Outcome:
 
     `error` stops the job, which is retried later. `refused` is the error of one segment or pin, which is skipped until its folder
     changes. `has_more`: there is more to do at once. `due_ms` is when there may be more, None for not before something changes.
-    `waits` and `archived` are the results of a plan; `is_left_alone` is set if there is nothing to archive. `copied` is the
+    `waits` and `archived` are the results of a plan; `is_recorded` is set if the manifest has recorded the log of this directory,
+    `is_left_alone` if there is nothing to archive. `copied` is the
     segment that the turn has archived, with `archived` if it took the place of others; `deleted` is the number of items whose
     objects were deleted, `requests` the number of attempts. `asked_nothing`: the turn did not need the store, and shows
     nothing about it. `formers` are the ids of other topics of the partition's name in an archive that does not have this one yet.
@@ -29,6 +30,7 @@ class Outcome:
     has_more: bool = False
     due_ms: int | None = None
     waits: WaitingSegments | None = None
+    is_recorded: bool = False
     is_left_alone: bool = False
     archived: Archived | None = None
     copied: SegmentEntry | None = None

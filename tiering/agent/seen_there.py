@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from local_log.errors import LogError
@@ -14,7 +15,7 @@ from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen, SegmentSeen
 from tiering.losses.gone_logs import GoneLog, gone_logs
-from tiering.losses.seen_logs import SeenFile, SeenLog
+from tiering.losses.seen_logs import SUFFIX, SeenFile, SeenLog
 
 KEEP_MS: Final = 600_000
 """The interval for saving logs that have only grown. New logs and logs with another start offset are saved at once."""
@@ -36,8 +37,8 @@ class SeenThere:
         self._hurt = hurt
         self._known: dict[str, dict[str, SeenLog]] = {}
         """By log directory, then by folder; a directory is in it once what was remembered of it was looked at."""
-        self._formers: dict[str, SeenLog] = {}
-        """By folder, the last log whose folder has become another topic's before its losses were acknowledged."""
+        self._formers: dict[tuple[str, str], SeenLog] = {}
+        """By folder and topic id, logs whose folder has become another topic's before their losses were acknowledged."""
         self._kept_ms: dict[str, int] = {}
 
     def gone(
@@ -56,23 +57,25 @@ class SeenThere:
                 continue  # who looks at the directory tells
             for one in gone:
                 of = None if one.is_former else archived.get(str(one.partition))  # which may be the other topic's
-                view = PartitionView(log_dir.path, one.partition, archived=of, seen=_on_disk(one.seen, of, now_ms))
+                seen, is_recorded = _on_disk(one.seen, of, now_ms), one.seen.recorded_ms > 0
+                view = PartitionView(log_dir.path, one.partition, archived=of, seen=seen, is_recorded=is_recorded)
                 yield view, Mark(log_dir, one.partition, state, False, None, None)
 
     def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
         if not log_dir.disk.names(log_dir.path):
             return ()
-        known, formers = dict[TopicPartition, SeenLog](), dict[TopicPartition, SeenLog]()
+        known, formers = dict[TopicPartition, SeenLog](), list[tuple[TopicPartition, SeenLog]]()
         try:
-            known, formers = self._file(log_dir).load(), self._file_of_formers(log_dir).load()
+            known = self._file(log_dir).load()
+            formers = [(p, seen) for file in self._files_of_formers(log_dir) for p, seen in file.load().items()]
         except LogError as e:
             self._hurt(e)
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
         ids = {mark.partition: mark.topic_id for mark in marks.values() if mark.log_dir == log_dir}
         former = [(p, seen) for p, seen in known.items() if ids.get(p) not in (None, seen.topic_id)]
-        former += ((p, seen) for p, seen in formers.items() if wanted(p.topic))
+        former += ((p, seen) for p, seen in formers if wanted(p.topic))
         self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
-        self._formers |= {f"{log_dir.path}/{p}": seen for p, seen in formers.items()}
+        self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
         return (*gone, *(GoneLog(p, seen, is_former=True) for p, seen in former))
 
     def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
@@ -86,33 +89,41 @@ class SeenThere:
             changed = {folder: seen for folder, seen in now.items() if seen != known.get(folder)}
             is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
             if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
-                was = {folder: known[folder] for folder, seen in changed.items() if _is_of_another_topic(known.get(folder), seen)}
-                self._formers |= was
-                self._keep(self._file_of_formers, log_dir, {here[folder].partition: seen for folder, seen in was.items()})
+                for folder, seen in changed.items():
+                    if (was := known.get(folder)) is not None and was.topic_id != seen.topic_id:
+                        self._keep_former(here[folder], was)
                 self._keep(self._file, log_dir, {here[folder].partition: seen for folder, seen in changed.items()})
                 self._kept_ms[log_dir.path] = now_ms
                 known.update(changed)
 
     def keep_gone(self, mark: Mark, seen: LogSeen, recorded_ms: int) -> None:
         """Remembers a log that is gone and was not remembered while it was there; `recorded_ms` is as in SeenLog."""
-        logs, file = self._known.get(mark.log_dir.path), self._file
-        if logs is None:
+        known = self._known.get(mark.log_dir.path)
+        if known is None:
             return
-        if mark.folder in logs and logs[mark.folder].topic_id != seen.topic_id:
-            logs, file = self._formers, self._file_of_formers
         log = SeenLog(seen.topic_id, seen.start_offset, seen.end_offset, None, recorded_ms)
-        before = logs.get(mark.folder)
-        if before is None or before.topic_id != seen.topic_id or (recorded_ms and not before.recorded_ms):
-            logs[mark.folder] = log
-            self._keep(file, mark.log_dir, {mark.partition: log})
+        is_former = mark.folder in known and known[mark.folder].topic_id != seen.topic_id
+        before = self._formers.get((mark.folder, seen.topic_id)) if is_former else known.get(mark.folder)
+        if before is not None and (before.recorded_ms or not recorded_ms):
+            return
+        if is_former:
+            self._keep_former(mark, log)
+        else:
+            known[mark.folder] = log
+            self._keep(self._file, mark.log_dir, {mark.partition: log})
 
     def forget(self, mark: Mark, topic_id: str) -> None:
         """Forgets a log that is gone, once its manifest has recorded that and nothing of it is lost any more."""
         known = self._known.get(mark.log_dir.path, {})
-        for logs, file in ((known, self._file), (self._formers, self._file_of_formers)):
-            if mark.folder in logs and logs[mark.folder].topic_id == topic_id:
-                del logs[mark.folder]
-                self._keep(file, mark.log_dir, {mark.partition: None})
+        if mark.folder in known and known[mark.folder].topic_id == topic_id:
+            del known[mark.folder]
+            self._keep(self._file, mark.log_dir, {mark.partition: None})
+        if self._formers.pop((mark.folder, topic_id), None) is not None:
+            self._keep(partial(self._file_of_former, topic_id), mark.log_dir, {mark.partition: None})
+
+    def _keep_former(self, mark: Mark, log: SeenLog) -> None:
+        self._formers[mark.folder, log.topic_id] = log
+        self._keep(partial(self._file_of_former, log.topic_id), mark.log_dir, {mark.partition: log})
 
     def _keep(
         self, file: Callable[[LogDir], SeenFile], log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]
@@ -122,9 +133,16 @@ class SeenThere:
         except LogError as e:
             self._hurt(e)
 
-    def _file_of_formers(self, log_dir: LogDir) -> SeenFile:
+    def _files_of_formers(self, log_dir: LogDir) -> Iterator[SeenFile]:
         file = self._file(log_dir)
-        return replace(file, name=f"former-{file.name}")
+        for name in file.disk.names(file.folder) if file.disk.exists(file.folder) else ():
+            if name.startswith(_former_of(file)) and name.endswith(SUFFIX):
+                yield replace(file, name=name)
+
+    def _file_of_former(self, topic_id: str, log_dir: LogDir) -> SeenFile:
+        """One for each former topic, with its partitions."""
+        file = self._file(log_dir)
+        return replace(file, name=f"{_former_of(file)}{topic_id}{SUFFIX}")
 
     def _file(self, log_dir: LogDir) -> SeenFile:
         return SeenFile.of(self._memory.disk, self._memory.folder, log_dir, self._archive)
@@ -135,13 +153,15 @@ def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | 
     on_disk = view.seen
     if on_disk is None or view.archived is None or view.is_left_alone:
         return None
+    recorded_ms = now_ms if view.is_recorded else 0
     if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
-        return replace(known, end_offset=on_disk.end_offset, recorded_ms=known.recorded_ms or now_ms)
-    return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, now_ms)
+        return replace(known, end_offset=on_disk.end_offset, recorded_ms=known.recorded_ms or recorded_ms)
+    return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, recorded_ms)
 
 
-def _is_of_another_topic(known: SeenLog | None, now: SeenLog) -> bool:
-    return known is not None and known.topic_id != now.topic_id
+def _former_of(file: SeenFile) -> str:
+    """What the names of the files of former topics begin with."""
+    return f"former-{file.name.removesuffix(SUFFIX)}-"
 
 
 def _only_grew(known: SeenLog | None, now: SeenLog) -> bool:

@@ -44,7 +44,8 @@ class PartitionView:
 
     `seen` is its log on disk at the last scan, `waits` the segments that the last plan did not copy yet. With `archived` these
     give its `lag`. A partition that `is_left_alone` is not archived. `retention` is its broker's. `gone_ms` is when it was found
-    gone from its log directory, 0 if it is there; `is_gone_recorded` says whether its manifest has recorded that. `formers` are
+    gone from its log directory, 0 if it is there; `is_recorded` and `is_gone_recorded` say whether its manifest has recorded the
+    log of this directory, and that it is gone. `formers` are
     topics that had its name before, and are gone with offsets that count as lost.
     """
 
@@ -61,6 +62,7 @@ class PartitionView:
     is_left_alone: bool = False
     retention: TopicRetention | None = None
     gone_ms: int = 0
+    is_recorded: bool = False
     is_gone_recorded: bool = False
     formers: Views = ()
 
@@ -129,6 +131,8 @@ class PartitionView:
         view = self
         if outcome.waits is not None:
             view = replace(view, waits=outcome.waits, is_left_alone=False, refused=None)
+        if outcome.is_recorded:
+            view = replace(view, is_recorded=True)
         if outcome.is_left_alone:
             view = replace(view, is_left_alone=True, refused=None)
         if outcome.archived is not None:

@@ -99,7 +99,7 @@ class CopyTask:
             recorded = due.log_recorded(due.manifest, mark.log_dir.id(), self.clock.now_ms())
             waits, archived = waiting_segments(due), Archived.of(recorded) if recorded.version else None
             if recorded == due.manifest and not any(decision.action in _WORK for decision in due.decisions):
-                return Outcome(job, waits=waits, archived=archived)
+                return Outcome(job, waits=waits, archived=archived, is_recorded=archived is not None)
             self._keep(mark.folder, self._offload(due, mark))
         except NoSuchFile:
             return Outcome(job)  # its broker has deleted or moved it, which the next look tells
@@ -126,9 +126,11 @@ class CopyTask:
             if done.entry is None and done.error is None:
                 continue
             self._keep(mark.folder, run)
-            archived = Archived.of(done.manifest) if done.manifest is not None else None
-            return Outcome(job, copied=done.entry, archived=archived, refused=done.error, has_more=True, requests=1)
-        return Outcome(job, archived=self._newest(mark))
+            archived, is_recorded = Archived.of(done.manifest) if done.manifest is not None else None, done.entry is not None
+            return Outcome(
+                job, copied=done.entry, archived=archived, is_recorded=is_recorded, refused=done.error, has_more=True, requests=1
+            )
+        return Outcome(job, archived=self._newest(mark), is_recorded=True)
 
     def _newest(self, mark: Mark) -> Archived | None:
         """What the manifest says when a run is over: it may have recorded a log of which nothing was copied."""

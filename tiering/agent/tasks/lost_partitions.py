@@ -55,7 +55,7 @@ class LostPartitionsTask:
             state.gone[job], self._marks[job] = gone, mark
             state.queue.bring_forward(job, now_ms)
             if not is_no_loss and (records := view.unprotected(now_ms).records) > 0:
-                if view.archived is None:
+                if not view.is_recorded:
                     state.there.keep_gone(mark, view.seen, recorded_ms=0)
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
@@ -122,7 +122,7 @@ class LostPartitionsTask:
                 return Outcome(job, is_left_alone=True)  # without a `directory.id` the directories of a broker share one
             path = PartitionPath(mark.partition.topic, seen.topic_id, mark.partition.partition)
             stored = load_newest(self.store, path)
-            is_new = view.archived is None and view.unprotected(view.gone_ms).records > 0
+            is_new = not view.is_recorded and view.unprotected(view.gone_ms).records > 0
             if stored is None and (not is_new or self.was_deleted(seen.topic_id)):
                 return Outcome(job, is_left_alone=True)
             if stored is None and now_ms < view.gone_ms + LOST_MS:

@@ -147,6 +147,9 @@ def test_what_two_topics_of_one_name_lost_is_told_together() -> None:
     world.assert_told(agent, 2 * world.lost)
     assert len(world.messages()) == 2
     world.assert_told(world.lives(20, world.make_again), 2 * world.lost)
+    world.assert_told(world.lives(20), 2 * world.lost)
+    world.acknowledge()
+    world.assert_told(world.lives(20), world.lost)
 
 
 def test_a_topic_of_our_own_that_is_deleted_and_created_again_between_two_looks_has_lost_nothing() -> None:

@@ -1,6 +1,7 @@
 """A partition that disappears with records that were not archived is told as lost, whenever that happens."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -12,8 +13,8 @@ from logs_to_archive import path_of
 from local_log.errors import NoSuchFile, Unavailable
 from local_log.ranges import Range
 from remote.keys import PartitionPath
-from remote.manifest.losses import lost_ranges
-from remote.manifest.store import load_newest
+from remote.manifest.losses import lost_ranges, source_gone
+from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.agent import Agent
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
@@ -73,6 +74,35 @@ def test_a_partition_of_which_nothing_is_due_yet_is_remembered_once_it_is_record
     world.run(agent, controls, 3)
     assert losses(world, path) == [(0, end)]
     assert metric(agent) == {("g-tiny", "0"): end}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["while the agent runs", "while it does not"])
+def test_what_only_this_broker_had_is_told_also_if_it_never_wrote_the_manifest(is_restarted: bool) -> None:
+    """Another broker had archived some of it. The store took nothing of this one before the partition was gone."""
+    world, other = World().has(ONE, TXN), World().has(ONE)
+    log = world.logs()[ONE]
+    short = replace(other.logs()[ONE], checkpointed_high_watermark=log.segments[3].base_offset)
+    run = OffloadRun(world.archive, world.clock, CountingIds("b"), "other", lambda _: None)
+    assert all(done.error is None for done in offload(plan(short, world.archive), run))
+    archived = load_newest(world.archive, path_of(log))
+    assert archived is not None
+    end = archived.manifest.end_offset
+    assert 0 < end < log.log_end_offset
+    writer = ManifestWriter(world.archive, path_of(log), world.clock, world.ids, "other", archived.manifest.writer_epoch)
+    writer.commit(archived.manifest, lambda m: source_gone(m, "other", end, world.clock.now_ms()))
+    until = [world.clock.now + 3 * MINUTE_MS]
+    takes_nothing = FailsBefore(
+        world.archive, Unavailable("full"), lambda verb, *_: verb in ("upload", "put_if_absent") and world.clock.now < until[0]
+    )
+    agent, controls = world.agent(takes_nothing)
+    world.clock.when(until[0], lambda: world.disk.delete_folder(f"{LOGS}/{ONE}"))
+    world.run(agent, controls, 2 if is_restarted else 10)
+    if is_restarted:
+        world.clock.sleep(120)
+        agent, controls = world.agent(takes_nothing)
+        world.run(agent, controls, 10)
+    assert losses(world, path_of(log)) == [(end, log.log_end_offset)]
+    assert metric(agent) == {("g-codec-lz4", "0"): log.log_end_offset - end}
 
 
 class ComesAndGoes(World):
