@@ -75,7 +75,7 @@ class Tasks:
         """An offload of a broker's directory, by the agent on its host."""
 
         def act(actor: Actor) -> None:
-            self._offload(actor, broker, broker.name)
+            self._offload(actor, broker, broker.source)
 
         return act
 

@@ -7,7 +7,7 @@ leader has above it may be lost with its broker, and is then overwritten by the 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
-from typing import Any
+from typing import Any, Protocol
 
 from logs_at_work import settings
 from small_logs import marker, produced, records
@@ -48,6 +48,16 @@ HAPPENINGS = {
 """What happens in the cluster, and how often."""
 
 
+class Machine(Protocol):
+    """What is on the machine of a broker beside it."""
+
+    def loses_power(self, lost: float, seed: int) -> None:
+        """With the broker: what was not synced may be lost."""
+
+    def topic_is_deleted(self) -> None:
+        """The broker is about to delete the log."""
+
+
 @dataclass(eq=False)
 class Broker:
     """A broker with its disk, and the log while it runs. `checkpointed` is the high watermark that its file has."""
@@ -59,15 +69,21 @@ class Broker:
     log: UnifiedLog = field(init=False)
     written_start: int = 0
     """The log start offset that its file has."""
+    machine: Machine | None = None
 
     def __post_init__(self) -> None:
         self.disk.make_folder(LOGS)
         replace_file(
-            self.disk, f"{LOGS}/{META_PROPERTIES}", f"version=1\nnode.id={self.name}\ndirectory.id={self.name * 22}\n".encode()
+            self.disk, f"{LOGS}/{META_PROPERTIES}", f"version=1\nnode.id={self.name}\ndirectory.id={self.source}\n".encode()
         )
         self.open()
         self._is_of_topic()
         self.checkpoint()
+
+    @property
+    def source(self) -> str:
+        """The id of its log directory."""
+        return self.name * 22
 
     def _is_of_topic(self) -> None:
         topic_id = write_topic_id(self.cluster.path.topic_id)
@@ -76,6 +92,8 @@ class Broker:
 
     def remake(self) -> None:
         """The topic was deleted and made again: its folder goes at once, its files later, and a new one is there."""
+        if self.machine is not None:
+            self.machine.topic_is_deleted()
         gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
         self.disk.rename(f"{LOGS}/{PARTITION}", gone)
         self.disk.delete_folder(gone)
@@ -108,6 +126,8 @@ class Broker:
         self.disk = self.disk.after_power_failure(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
         self.disk.now_ms = self.cluster.schedule.now
         self.open(start, point if random.random() < 0.5 else 0)
+        if self.machine is not None:
+            self.machine.loses_power(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
 
 
 class Copy:

@@ -5,6 +5,8 @@ from itertools import accumulate
 from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
+from simulated.agents import AGENT
+from simulated.agents import HAPPENINGS as AGENT_HAPPENINGS
 from simulated.brokers import HAPPENINGS, REMAKE
 from simulated.profiles import ENDS, STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
@@ -13,6 +15,8 @@ from simulated.stores import LATE_MS_MAX, WRITE_FAULTS, fate_of
 if TYPE_CHECKING:
     from simulated.world import Kind, World
 
+TRIES = 5
+"""Where a process of a kind runs that is there only once, another kind is drawn."""
 STEP_MS_MAX = 3_000
 BACKLOG_MAX = 16
 """Offsets of the brokers that are not archived; with more of them producers mostly wait: the end would take most of the time."""
@@ -42,6 +46,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
+    happenings |= {f"{AGENT}{host.broker.name} {what}": rate for host in world.hosts for what, rate in AGENT_HAPPENINGS.items()}
     what_happens, often = [*happenings], [*accumulate(happenings.values())]
     outages: dict[int, int] = {}
 
@@ -56,11 +61,16 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
 
     for _ in range(BEFORE if happenings else 0):
         yield happens()
-    number = 0
+    number = tries = 0
     while schedule.calls < profile.calls:
         while len(awake()) < profile.awake_max and len(schedule.actors) < profile.awake_max + profile.asleep_max:
-            number += 1
             kind = random.choices(names, cum_weights=weights)[0]
+            if not kinds[kind].may_begin():
+                tries += 1
+                if tries % TRIES:
+                    continue
+                break
+            number += 1
             most_ms = kinds[kind].skew_ms * (profile.clocks if random.random() < WRONG_CLOCKS else 1)
             yield Event(0, STARTS, number, kind, random.randrange(-most_ms, most_ms + 1))
         after_ms = random.randrange(STEP_MS_MAX)

@@ -120,6 +120,8 @@ ELECTED = Opposed(
 """Leaders change often, and delete records that a former leader has others for, which it has not truncated yet."""
 ELECTED_SHARE = 0.1
 """Of the even seeds, those that have this, and nothing else."""
+AGENTS_SHARE = 0.3
+"""Of the schedules in which brokers are offloaded, those with agents."""
 AIMED = 0.8
 """The share of these seeds in which a task stops there, and others seldom; in the rest all of them do."""
 STOPS = 0.4
@@ -198,6 +200,9 @@ class Profile:
     happenings: Mapping[str, float] = field(default_factory=dict)
     """How often something happens to the brokers, where that is not as usual."""
 
+    has_agents: bool = False
+    """Whether the brokers are offloaded by agents beside them, which live on between two copies."""
+
     @property
     def has_brokers(self) -> bool:
         """Whether anybody has something to do with the brokers."""
@@ -211,7 +216,24 @@ OF_ANY_KIND: Mapping[str, Any] = {
 
 
 def profile_of(seed: int) -> Profile:
-    """The one of a seed."""
+    """The one of a seed. In some schedules agents do what the command does in others."""
+    found = _without_agents(seed)
+    if "offload" not in found.groups or Random(f"agents {seed}").random() >= AGENTS_SHARE:
+        return found
+    kinds = {_of_agent(name): often for name, often in found.kinds.items()}
+    (stops, before), (late, of_late), (ends, at) = found.stops, found.late, found.ends
+    return replace(
+        found, has_agents=True, kinds=kinds, stops=(_of_agent(stops), before), late=(_of_agent(late), of_late),
+        ends=(_of_agent(ends), at),
+    )  # fmt: skip
+
+
+def _of_agent(kind: str) -> str:
+    """The kind of actors that does what this one does."""
+    return kind if " of a copy " in kind else kind.replace("offload", "agent")
+
+
+def _without_agents(seed: int) -> Profile:
     random = Random(f"profile {seed}")
     choice = random.choice
     share = choice([0.3, 0.5, 0.8])

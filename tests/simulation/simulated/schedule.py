@@ -124,7 +124,7 @@ class Actor:
     """
 
     def __init__(self, schedule: Schedule, name: str, act: Callable[["Actor"], None], skew: int = 0, number: int = 0) -> None:
-        self.schedule, self.name, self.skew = schedule, name, skew
+        self.schedule, self.name, self.skew, self.number = schedule, name, skew, number
         self.random = Random(schedule.seed * 1_000_003 + number)
         self.wakes = schedule.now
         self.is_over = self.is_dead = False
@@ -160,6 +160,10 @@ class Actor:
 
     def pause(self, may_fail: tuple[str, ...] = (), asks: str = "") -> str:
         """Others run; it goes on when it is chosen again. What is to become of its call, one of `may_fail`, "" for an answer."""
+        thread = self._thread()
+        if thread is not None:
+            fate, self.fate_ms = thread.pause(may_fail, asks), thread.fate_ms
+            return fate
         if self.is_dead:
             raise Died
         self.schedule.asked += 1
@@ -178,6 +182,11 @@ class Actor:
     def die(self) -> Died:
         self.is_dead = True
         return Died()
+
+    def _thread(self) -> "Thread | None":
+        """The thread of this process that runs now, if it is another one than the first."""
+        running = self.schedule.running
+        return running if isinstance(running, Thread) and running.process is self else None
 
     def run_alone(self) -> None:
         """All of it, without others in between."""
@@ -203,6 +212,10 @@ class Actor:
         return self.schedule.now
 
     def sleep(self, seconds: float) -> None:
+        thread = self._thread()
+        if thread is not None:
+            thread.sleep(seconds)
+            return
         self.wakes = self.schedule.now + round(seconds * 1000)
         if self.is_atomic:
             self.schedule.now = self.wakes
@@ -213,3 +226,19 @@ class Actor:
 
     def random_bytes(self, count: int) -> bytes:
         return self.random.randbytes(count)
+
+
+class Thread(Actor):
+    """Another thread of the process of an actor, with its clock and its ids: it goes on by itself, and dies with the process."""
+
+    def __init__(self, process: Actor, name: str, act: Callable[[], None], number: int) -> None:
+        self.process = process
+        super().__init__(process.schedule, name, lambda actor: act(), process.skew, number)
+
+    @property
+    def is_dead(self) -> bool:
+        return self.process.is_dead
+
+    @is_dead.setter
+    def is_dead(self, is_dead: bool) -> None:
+        self.process.is_dead = self.process.is_dead or is_dead

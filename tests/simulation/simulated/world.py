@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from random import Random  # noqa: TID251  # seeded
 
 from archive_fakes import CountingIds
 
@@ -14,6 +15,8 @@ from remote import archive
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
+from simulated.agents import AGENT, AgentHost
+from simulated.agents_judge import check_agents
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
 from simulated.brokers import REMAKE, Broker, Cluster
@@ -38,6 +41,8 @@ from simulated.transactions_of_clients import transacts
 from simulated.writes import WRITES, Writes
 
 OWN = "own: "
+SCRUBS = 0.3
+"""Of the schedules with agents, those in which these scrub, too."""
 TOPICS_MAX = 4
 CLIENTS = {
     "producer": produces, "transactional producer": transacts, "member": reads_in_group, "mover": moves_in_group,
@@ -55,6 +60,7 @@ class Kind:
     weight: float
     skew_ms: int
     make: Callable[[], Act]
+    may_begin: Callable[[], bool] = lambda: True
 
 
 @dataclass(eq=False)
@@ -76,6 +82,10 @@ class World:
         self.spark = Spark(self.tasks)
         self.streams = Streams(self.tasks, self.cluster, self.faults)
         self.rot = BitRot(self.schedule)
+        self.hosts = [
+            AgentHost(broker, self.tasks, self.profile.groups, scrubs=Random(f"scrubs {self.seed}").random() < SCRUBS)
+            for broker in (self.cluster.brokers if self.profile.has_agents else ())
+        ]
         self.own: OwnHost | None = None
         if "own" in self.profile.groups:
             if self.profile.serves:
@@ -101,9 +111,13 @@ class World:
             drawn = random.choice([0.0, 0.2, 1.0, 2.0])
             return drawn if group in self.profile.groups else 0.0
 
-        found: dict[str, Kind] = {}
+        found: dict[str, Kind] = {
+            host.name: Kind(often("offload"), HOUR_MS, lambda of=host: of.live, host.may_begin) for host in self.hosts
+        }
         for broker in self.cluster.brokers:
-            found[f"offload {broker.name}"] = Kind(often("offload"), 2 * HOUR_MS, lambda of=broker: tasks.offload(of))
+            found[f"offload {broker.name}"] = Kind(
+                0.0 if self.hosts else often("offload"), 2 * HOUR_MS, lambda of=broker: tasks.offload(of)
+            )
             found[f"offload of a copy of {broker.name}"] = Kind(
                 often("copies") / 3, 2 * HOUR_MS, lambda of=broker: tasks.offload_copy(of)
             )
@@ -138,7 +152,8 @@ class World:
         if self.profile.kinds:
             return {name: replace(found[name], weight=weight) for name, weight in self.profile.kinds.items()}
         if not any(kind.weight for kind in found.values()):
-            found["offload A"] = replace(found["offload A"], weight=1.0)
+            first = "agent A" if self.hosts else "offload A"
+            found[first] = replace(found[first], weight=1.0)
         return found
 
     def _spark_kinds(self) -> dict[str, Kind]:
@@ -167,6 +182,11 @@ class World:
             schedule.goes_on(event.number, event.what, event.ms)
         elif event.verb == HAPPENS and event.what == REMAKE:
             self._remake()
+        elif event.verb == HAPPENS and event.what.startswith(AGENT):
+            host, what = event.what.removeprefix(AGENT).split()
+            for one in self.hosts:
+                if one.broker.name == host:
+                    one.happens(what, event.number)
         elif event.verb == HAPPENS:
             where: Cluster | OwnHost | None = self.own if event.what.startswith(OWN) else self.cluster
             if where is not None:
@@ -258,12 +278,20 @@ class World:
         self.tasks.read_manifests_again()
         # Twice: what one broker has is not lost for the others, even where it lies in a damaged file, or cannot be copied. They
         # know it once that broker has told of it.
-        for broker in [*in_turn, *in_turn]:
-            self._quietly(self.tasks.offload(broker), f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
+        lives = {host.broker.name: host.live for host in self.hosts}
+        for number in range(ROUNDS_MAX):
+            before = {*self.store.objects}
+            for broker in in_turn:
+                act = lives.get(broker.name) or self.tasks.offload(broker)
+                self._quietly(act, f"offload of {broker.name}", "Corrupt" if broker is rotten else None)
+            if number and (not lives or before == {*self.store.objects}):
+                break
         before = {*self.store.objects}
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
         if before != {*self.store.objects}:
             raise self.schedule.violated(f"an offload again writes {min({*self.store.objects} ^ before)}")
+        if self.hosts:
+            check_agents(self.judge, self.hosts, self.cluster.path)
 
     def _quietly(self, act: Act, what: str, may_fail: str | None = None) -> None:
         """One task alone, without faults: it has no reason to fail, or this one."""
@@ -306,7 +334,7 @@ class World:
         self._judge_parts(newest, log, found)
         judge.check_gaps(m)
         if path == self.cluster.path:
-            judge.check_losses(m, {broker.name: _held(broker.log) for broker in self.cluster.brokers})
+            judge.check_losses(m, {broker.source: _held(broker.log) for broker in self.cluster.brokers})
         elif self.own is not None and path == self.own.path:
             judge.check_losses(m, dict.fromkeys(m.local_log_start_offsets, _held(self.own.log)))
         self._restored(m)

@@ -1,0 +1,308 @@
+"""The agent beside a broker: its loop, its queue and its tasks over the broker's disk, and what it keeps in a folder of its own.
+
+Each turn is a thread: others run before its calls, as the agent's own loop does, which looks at the log directory meanwhile. The
+agent is stopped and killed, and its machine loses power with the broker's; the next one finds the folder of the one before.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random  # noqa: TID251  # seeded
+
+from local_log.errors import Corrupt, Unavailable, Unknown
+from local_log.log_dir import LogDir
+from remote import archive
+from remote.scrub.finding import Kind as Finding
+from remote.store.api import ObjectStore
+from simulated.archive_tasks import Tasks
+from simulated.brokers import LOGS, PARTITION, Broker
+from simulated.disks import DiskOf, QuietDisk
+from simulated.readers import decoded
+from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Thread
+from tiering.agent.abortable import Abortable
+from tiering.agent.agent import Agent
+from tiering.agent.controls import Controls
+from tiering.agent.memory import MemoryFile
+from tiering.agent.opening import Opening
+from tiering.agent.outcome import Outcome
+from tiering.agent.overview import agent_overview
+from tiering.agent.schedule import Backoff, Job, Kind, Waiting
+from tiering.agent.settings import Settings, Source, Surroundings
+from tiering.agent.state import AgentState, Changes
+from tiering.agent.tasks.copy import CopyTask
+from tiering.agent.tasks.expire import ExpireTask
+from tiering.agent.tasks.lost_partitions import LostPartitionsTask
+from tiering.agent.tasks.scrub import ScrubTask
+from tiering.agent.tasks.sweep import SweepTask
+from tiering.agent.tasks.task import Task
+from tiering.agent.view import AgentView
+from tiering.agent.workers import Turn
+from tiering.lag.unprotected import TopicRetention
+from tiering.losses.seen_logs import SeenFile, SeenLog
+from tiering.metrics.values import values
+
+AGENT = "agent "
+STATE = "/state"
+THREADS = 3
+HAPPENINGS = {"kill": 0.1, "set_clock": 0.05}
+"""What happens to each agent, and how often."""
+CLOCK_MS_MAX = 2 * HOUR_MS
+BACKOFF = Backoff(500, 30_000, 0.2)
+STEPS_MAX = 40
+"""Of a loop, before it is stopped."""
+LOOK_MS = (30_000, 30_000, 10 * MINUTE_MS)
+SLEEPS_LONGER = (1, 1, 1, 6, 60)
+"""How many times as long as it has asked for a loop sleeps: its machine has other things to do."""
+KILLED = 0.01
+"""How often a process ends at a change of its folder."""
+NO_DAMAGE = tuple(f"{kind}: " for kind in (Finding.lost, Finding.orphan, Finding.dangling_pin))
+"""What a scrub may find: processes have ended, and brokers have deleted what was not archived."""
+NUMBERS = 10_000
+"""Of threads, for each process."""
+
+
+class StateDisk(QuietDisk):
+    """The disk with an agent's folder. `changed` is called after each call that changes something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: Callable[[], None] = lambda: None
+
+    def _called(self, *words: object) -> None:
+        self.changed()
+
+
+class Turns:
+    """Workers: each turn is a thread of the agent's process. The last agents do one after the other."""
+
+    def __init__(self, process: Actor) -> None:
+        self._process, self._done = process, list[Outcome]()
+        self._started = 0
+
+    def start(self, turn: Turn) -> None:
+        """See Workers."""
+        process = self._process
+        if process.is_atomic:
+            self._done.append(turn())
+            return
+        self._started += 1
+        number = process.number * NUMBERS + self._started
+        process.schedule.actors[number] = Thread(process, f"{process.name} turn {self._started}", partial(self._do, turn), number)
+
+    def _do(self, turn: Turn) -> None:
+        self._done.append(turn())
+        self._process.wakes = self._process.schedule.now
+
+    def finished(self, wait_s: float) -> list[Outcome]:
+        process = self._process
+        if not self._done and wait_s > 0:
+            process.sleep(wait_s * (60 if process.is_atomic else process.random.choice(SLEEPS_LONGER)))
+        done, self._done = self._done, []
+        return done
+
+    def wake(self) -> None:
+        """See Workers."""
+        self._process.wakes = self._process.schedule.now
+
+
+class Lock:
+    """A lock of threads that are actors: who waits for it lets others run."""
+
+    def __init__(self, process: Actor) -> None:
+        self._process, self._is_held = process, False
+
+    def __enter__(self) -> None:
+        while self._is_held:
+            self._process.pause()
+        self._is_held = True
+
+    def __exit__(self, *error: object) -> None:
+        self._is_held = False
+
+
+@dataclass
+class JudgedTask:
+    """A task whose outcomes are held against the archive."""
+
+    inner: Task
+    host: "AgentHost"
+
+    @property
+    def kind(self) -> Kind:
+        """See Task."""
+        return self.inner.kind
+
+    @property
+    def attempts_max(self) -> int | None:
+        """See Task."""
+        return self.inner.attempts_max
+
+    def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
+        """See Task."""
+        self.inner.plan(state, changes, now_ms)
+
+    def turn(self, job: Job, state: AgentState) -> Turn:
+        """See Task."""
+        mark, turn = state.marks.get(job.subject), self.inner.turn(job, state)
+        return lambda: self.host.judged(turn(), mark.topic_id if mark is not None else None)
+
+    def done(self, outcome: Outcome, was: Waiting, state: AgentState, now_ms: int) -> None:
+        """See Task."""
+        self.inner.done(outcome, was, state, now_ms)
+
+
+@dataclass(eq=False)
+class AgentHost:
+    """A broker's machine with the agent on it, if one runs. `reported` is what agents have told their users."""
+
+    broker: Broker
+    tasks: Tasks
+    groups: frozenset[str]
+    """The groups of tasks of the schedule."""
+    scrubs: bool
+    disk: StateDisk = field(default_factory=StateDisk)
+    process: Actor | None = None
+    reported: list[str] = field(default_factory=list)
+    view: AgentView | None = None
+    """What the agent before knew in the end."""
+    lasts_ms: int = HOUR_MS
+    """How long an agent lives that is alone."""
+    known: dict[str, SeenLog] = field(default_factory=dict)
+    """What the folder has had of topics when they were deleted, by their ids."""
+
+    def __post_init__(self) -> None:
+        self.broker.machine = self
+
+    @property
+    def name(self) -> str:
+        return f"{AGENT}{self.broker.name}"
+
+    def live(self, actor: Actor) -> None:
+        """An agent, until it is stopped. Only one at a time has the log directory."""
+        if self.process is not None:
+            return
+        self.process = actor
+        self.disk.changed = self._may_end
+        try:
+            self._lives(actor)
+        finally:
+            if self.process is actor:  # else its machine has lost its power, and this is the next one's
+                self.ends()
+
+    def ends(self) -> None:
+        """The process ends, with all of its threads."""
+        if self.process is not None:
+            self.process.die()
+        self.process = None
+
+    def loses_power(self, lost: float, seed: int) -> None:
+        """So does the broker on the same machine."""
+        self.ends()
+        self.disk = self.disk.after_power_failure(lost, seed)
+
+    def may_begin(self) -> bool:
+        """Whether no agent has the log directory."""
+        return self.process is None
+
+    def happens(self, what: str, seed: int) -> None:
+        """One of `HAPPENINGS`."""
+        if self.process is None:
+            return
+        if what == "kill":
+            self.tasks.schedule.faults["agent killed"] += 1
+            self.tasks.schedule.tell(self.name, "is killed")
+            self.ends()
+        else:
+            self.process.skew += Random(seed).randrange(-CLOCK_MS_MAX, CLOCK_MS_MAX)
+            self.tasks.schedule.tell(self.name, "has its clock set")
+
+    def topic_is_deleted(self) -> None:
+        """The topic is about to go; what is kept of its log is not to be forgotten."""
+        seen = self._seen_file().load().get(PARTITION)
+        if seen is not None:
+            self.known[seen.topic_id] = seen
+
+    def judged(self, outcome: Outcome, topic_id: str | None) -> Outcome:
+        """What a turn has come to: it is so, or it is one of the errors that may come."""
+        tasks, what = self.tasks, f"{self.name}: {outcome.job.kind.name}"
+        for error in (outcome.error, outcome.refused):
+            if isinstance(error, Corrupt) and outcome.job.kind is Kind.copy:  # of a directory in the midst of its recovery
+                tasks.schedule.errors["Corrupt"] += 1
+            else:
+                tasks.refuse(error, what)
+        if outcome.copied is not None and topic_id is not None:
+            tasks.judge.says_archived(replace(tasks.path, topic_id=topic_id), outcome.copied)
+        if damage := [one for one in outcome.findings if not one.startswith(NO_DAMAGE)]:
+            raise tasks.schedule.violated(f"{self.name}: a scrub finds {damage[0]}")
+        return outcome
+
+    # The process
+
+    def _lives(self, process: Actor) -> None:
+        controls, schedule = Controls(), process.schedule
+        agent, opening = self._agent(process, controls)
+        with suppress(Unavailable, Unknown):  # as the command does: its turns try again
+            opening()
+        if process.is_atomic:
+            until = schedule.now + self.lasts_ms
+            while schedule.now < until:
+                agent.step()
+        else:
+            steps = process.random.randrange(1, STEPS_MAX)
+            while steps and not schedule.is_calm:
+                steps -= 1
+                agent.step()
+        self.view = _looked_at(agent)
+        controls.stop()
+        agent.run()
+
+    def _agent(self, process: Actor, controls: Controls) -> tuple[Agent, Opening]:
+        store = Abortable(self.tasks.store(process), controls)
+        opening = Opening(partial(archive.create_archive, store, process, process))
+        opening._turn = Lock(process)  # type: ignore[assignment]
+        source = Source(
+            (LogDir(DiskOf(process, self.broker), LOGS),), store.url, PARTITION.topic.__eq__, lambda topic: True,
+            lambda topic: TopicRetention(self.tasks.waits.retention_ms, None),
+        )  # fmt: skip
+        around = Surroundings(
+            Turns(process), controls, process, process.random.random, partial(self._reports, process), ready=opening,
+        )  # fmt: skip
+        settings = Settings(THREADS, BACKOFF, process.random.choice(LOOK_MS))
+        memory = MemoryFile(self.disk, STATE, "agent.json")
+        return Agent(source, [JudgedTask(one, self) for one in self._tasks(process, store)], settings, around, memory), opening
+
+    def _tasks(self, process: Actor, store: ObjectStore) -> list[Task]:
+        tasks, waits = self.tasks, self.tasks.waits
+        found: list[Task] = [
+            CopyTask(store, process, process, tasks.transforms(process)), LostPartitionsTask(store, process, process),
+        ]  # fmt: skip
+        if "expire" in self.groups and not process.is_atomic:
+            found.append(ExpireTask(store, process, process, tasks.given, 5 * MINUTE_MS))
+        if "sweep" in self.groups and not process.is_atomic:
+            found.append(SweepTask(store, process, process, waits.grace_ms, waits.grace_ms))
+        if self.scrubs:
+            found.append(ScrubTask(store, process, decoded, 1.0, 4 * HOUR_MS))
+        return found
+
+    def _reports(self, process: Actor, message: str) -> None:
+        self.reported.append(message)
+        process.schedule.tell(process.name, f"reports {message}")
+
+    def _may_end(self) -> None:
+        process = self.process
+        if process is not None and not process.schedule.is_calm and not process.is_dead and process.chance(KILLED):
+            process.schedule.faults["agent killed at its state"] += 1
+            raise process.die()
+
+    def _seen_file(self) -> SeenFile:
+        return SeenFile.of(self.disk, STATE, LogDir(self.broker.disk, LOGS), self.tasks.judge.store.url)
+
+
+def _looked_at(agent: Agent) -> AgentView:
+    """What it knows, which its pages and its metrics can tell."""
+    view = agent.view()
+    agent_overview(view)
+    view.row()
+    values(view, {})
+    return view
