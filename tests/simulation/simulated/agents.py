@@ -1,4 +1,4 @@
-"""The agent beside a broker: its loop, its queue and its tasks over the broker's disk, and what it keeps in a folder of its own.
+"""An agent: its loop, its queue and its tasks over a log directory, and what it keeps in a folder of its own.
 
 Each turn is a thread: others run before its calls, as the agent's own loop does, which looks at the log directory meanwhile. The
 agent is stopped and killed, and its machine loses power with the broker's; the next one finds the folder of the one before.
@@ -6,18 +6,18 @@ agent is stopped and killed, and its machine loses power with the broker's; the 
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random  # noqa: TID251  # seeded
 
-from local_log.errors import Corrupt, Unavailable, Unknown
+from local_log.errors import LogError, Unavailable, Unknown
 from local_log.log_dir import LogDir
 from remote import archive
+from remote.keys import PartitionPath
 from remote.scrub.finding import Kind as Finding
 from remote.store.api import ObjectStore
 from simulated.archive_tasks import Tasks
-from simulated.brokers import LOGS, PARTITION, Broker
-from simulated.disks import DiskOf, QuietDisk
+from simulated.disks import QuietDisk
 from simulated.readers import decoded
 from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Thread
 from tiering.agent.abortable import Abortable
@@ -30,16 +30,11 @@ from tiering.agent.overview import agent_overview
 from tiering.agent.schedule import Backoff, Job, Kind, Waiting
 from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.state import AgentState, Changes
-from tiering.agent.tasks.copy import CopyTask
-from tiering.agent.tasks.expire import ExpireTask
-from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.scrub import ScrubTask
-from tiering.agent.tasks.sweep import SweepTask
 from tiering.agent.tasks.task import Task
 from tiering.agent.view import AgentView
 from tiering.agent.workers import Turn
 from tiering.lag.unprotected import TopicRetention
-from tiering.losses.seen_logs import SeenFile, SeenLog
 from tiering.metrics.values import values
 
 AGENT = "agent "
@@ -52,6 +47,8 @@ BACKOFF = Backoff(500, 30_000, 0.2)
 STEPS_MAX = 40
 """Of a loop, before it is stopped."""
 LOOK_MS = (30_000, 30_000, 10 * MINUTE_MS)
+LASTS_MS = HOUR_MS
+"""How long an agent lives that is alone."""
 SLEEPS_LONGER = (1, 1, 1, 6, 60)
 """How many times as long as it has asked for a loop sleeps: its machine has other things to do."""
 KILLED = 0.01
@@ -154,9 +151,8 @@ class JudgedTask:
 
 @dataclass(eq=False)
 class AgentHost:
-    """A broker's machine with the agent on it, if one runs. `reported` is what agents have told their users."""
+    """A machine with an agent on it, if one runs. `reported` is what agents have told their users."""
 
-    broker: Broker
     tasks: Tasks
     groups: frozenset[str]
     """The groups of tasks of the schedule."""
@@ -166,21 +162,18 @@ class AgentHost:
     reported: list[str] = field(default_factory=list)
     view: AgentView | None = None
     """What the agent before knew in the end."""
-    lasts_ms: int = HOUR_MS
-    """How long an agent lives that is alone."""
-    known: dict[str, SeenLog] = field(default_factory=dict)
-    """What the folder has had of topics when they were deleted, by their ids."""
-
-    def __post_init__(self) -> None:
-        self.broker.machine = self
+    of: str = ""
+    """Whose log directory it is."""
+    topic: str = ""
 
     @property
     def name(self) -> str:
-        return f"{AGENT}{self.broker.name}"
+        """The kind of its actors."""
+        return f"{AGENT}{self.of}"
 
     def live(self, actor: Actor) -> None:
         """An agent, until it is stopped. Only one at a time has the log directory."""
-        if self.process is not None:
+        if not self.may_begin():
             return
         self.process = actor
         self.disk.changed = self._may_end
@@ -197,13 +190,16 @@ class AgentHost:
         self.process = None
 
     def loses_power(self, lost: float, seed: int) -> None:
-        """So does the broker on the same machine."""
+        """See Machine."""
         self.ends()
         self.disk = self.disk.after_power_failure(lost, seed)
 
+    def topic_is_deleted(self) -> None:
+        """See Machine."""
+
     def may_begin(self) -> bool:
         """Whether no agent has the log directory."""
-        return self.process is None
+        return self.process is None or self.process.is_dead
 
     def happens(self, what: str, seed: int) -> None:
         """One of `HAPPENINGS`."""
@@ -217,25 +213,37 @@ class AgentHost:
             self.process.skew += Random(seed).randrange(-CLOCK_MS_MAX, CLOCK_MS_MAX)
             self.tasks.schedule.tell(self.name, "has its clock set")
 
-    def topic_is_deleted(self) -> None:
-        """The topic is about to go; what is kept of its log is not to be forgotten."""
-        seen = self._seen_file().load().get(PARTITION)
-        if seen is not None:
-            self.known[seen.topic_id] = seen
-
     def judged(self, outcome: Outcome, topic_id: str | None) -> Outcome:
         """What a turn has come to: it is so, or it is one of the errors that may come."""
         tasks, what = self.tasks, f"{self.name}: {outcome.job.kind.name}"
         for error in (outcome.error, outcome.refused):
-            if isinstance(error, Corrupt) and outcome.job.kind is Kind.copy:  # of a directory in the midst of its recovery
-                tasks.schedule.errors["Corrupt"] += 1
+            if error is not None and self.may_come(error, outcome.job.kind):
+                tasks.schedule.errors[type(error).__name__] += 1
             else:
                 tasks.refuse(error, what)
         if outcome.copied is not None and topic_id is not None:
-            tasks.judge.says_archived(replace(tasks.path, topic_id=topic_id), outcome.copied)
+            tasks.judge.says_archived(self.path(topic_id), outcome.copied)
         if damage := [one for one in outcome.findings if not one.startswith(NO_DAMAGE)]:
             raise tasks.schedule.violated(f"{self.name}: a scrub finds {damage[0]}")
         return outcome
+
+    # What differs between a broker's log directory and one of our own
+
+    def log_dir(self, process: Actor) -> LogDir:
+        """The directory as the agent reads it."""
+        raise NotImplementedError
+
+    def path(self, topic_id: str) -> PartitionPath:
+        """The partition of its topic of this id."""
+        raise NotImplementedError
+
+    def its_tasks(self, process: Actor, store: ObjectStore) -> list[Task]:
+        """Those that the configuration of the agent has, but for the scrub."""
+        raise NotImplementedError
+
+    def may_come(self, error: LogError, kind: Kind) -> bool:
+        """Whether a turn may fail so, beside what may happen to a store."""
+        return False
 
     # The process
 
@@ -245,7 +253,7 @@ class AgentHost:
         with suppress(Unavailable, Unknown):  # as the command does: its turns try again
             opening()
         if process.is_atomic:
-            until = schedule.now + self.lasts_ms
+            until = schedule.now + LASTS_MS
             while schedule.now < until:
                 agent.step()
         else:
@@ -261,29 +269,17 @@ class AgentHost:
         store = Abortable(self.tasks.store(process), controls)
         opening = Opening(partial(archive.create_archive, store, process, process))
         opening._turn = Lock(process)  # type: ignore[assignment]
-        source = Source(
-            (LogDir(DiskOf(process, self.broker), LOGS),), store.url, PARTITION.topic.__eq__, lambda topic: True,
-            lambda topic: TopicRetention(self.tasks.waits.retention_ms, None),
-        )  # fmt: skip
+        topic, retention = self.topic, TopicRetention(self.tasks.waits.retention_ms, None)
+        source = Source((self.log_dir(process),), store.url, topic.__eq__, lambda topic: True, lambda topic: retention)
         around = Surroundings(
-            Turns(process), controls, process, process.random.random, partial(self._reports, process), ready=opening,
-        )  # fmt: skip
+            Turns(process), controls, process, process.random.random, partial(self._reports, process), ready=opening
+        )
+        tasks = self.its_tasks(process, store)
+        if self.scrubs:
+            tasks.append(ScrubTask(store, process, decoded, 1.0, 4 * HOUR_MS))
         settings = Settings(THREADS, BACKOFF, process.random.choice(LOOK_MS))
         memory = MemoryFile(self.disk, STATE, "agent.json")
-        return Agent(source, [JudgedTask(one, self) for one in self._tasks(process, store)], settings, around, memory), opening
-
-    def _tasks(self, process: Actor, store: ObjectStore) -> list[Task]:
-        tasks, waits = self.tasks, self.tasks.waits
-        found: list[Task] = [
-            CopyTask(store, process, process, tasks.transforms(process)), LostPartitionsTask(store, process, process),
-        ]  # fmt: skip
-        if "expire" in self.groups and not process.is_atomic:
-            found.append(ExpireTask(store, process, process, tasks.given, 5 * MINUTE_MS))
-        if "sweep" in self.groups and not process.is_atomic:
-            found.append(SweepTask(store, process, process, waits.grace_ms, waits.grace_ms))
-        if self.scrubs:
-            found.append(ScrubTask(store, process, decoded, 1.0, 4 * HOUR_MS))
-        return found
+        return Agent(source, [JudgedTask(one, self) for one in tasks], settings, around, memory), opening
 
     def _reports(self, process: Actor, message: str) -> None:
         self.reported.append(message)
@@ -294,9 +290,6 @@ class AgentHost:
         if process is not None and not process.schedule.is_calm and not process.is_dead and process.chance(KILLED):
             process.schedule.faults["agent killed at its state"] += 1
             raise process.die()
-
-    def _seen_file(self) -> SeenFile:
-        return SeenFile.of(self.disk, STATE, LogDir(self.broker.disk, LOGS), self.tasks.judge.store.url)
 
 
 def _looked_at(agent: Agent) -> AgentView:

@@ -8,23 +8,28 @@ from local_log.ranges import clipped, without
 from remote.keys import PartitionPath
 from remote.manifest.losses import lost_offsets
 from simulated.agents import AgentHost
+from simulated.broker_agents import BrokerAgent
 from simulated.judge import Judge
 from tiering.agent.view import AgentView, PartitionView
 from tiering.losses.seen_logs import SeenLog
 
 
-def check_agents(judge: Judge, hosts: Sequence[AgentHost], path: PartitionPath) -> None:
+def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath) -> None:
     """`path` is that of the topic as it is now; there may have been others of its name."""
-    views = {host.name: host.view for host in hosts if host.view is not None}
-    for name, view in views.items():
-        if (wrong := _is_wrong(view)) and not _is_damaged(view) and not judge.watched[path].may_be_deleted:
-            raise judge.violated(f"{name} at the end, when nothing goes wrong: {wrong}")
+    for host in hosts if not judge.watched[path].may_be_deleted else ():
+        check_agent(judge, host)
     for one, watched in judge.watched.items():
         if one.topic == path.topic and not watched.may_be_deleted:
             _check_losses(judge, hosts, one, is_current=one == path)
             for host in hosts:
                 if (seen := host.known.get(one.topic_id)) is not None:
                     _check_known(judge, hosts, one, seen)
+
+
+def check_agent(judge: Judge, host: AgentHost) -> None:
+    """The last agent of a log directory has nothing left to do, and nothing to complain about but bit rot."""
+    if host.view is not None and (wrong := _is_wrong(host.view)) and not _is_damaged(host.view):
+        raise judge.violated(f"{host.name} at the end, when nothing goes wrong: {wrong}")
 
 
 def _is_wrong(view: AgentView) -> str:
@@ -51,7 +56,7 @@ def _with_formers(view: PartitionView) -> Iterator[PartitionView]:
     yield from view.formers
 
 
-def _check_losses(judge: Judge, hosts: Sequence[AgentHost], path: PartitionPath, *, is_current: bool) -> None:
+def _check_losses(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, *, is_current: bool) -> None:
     """Each agent tells what is lost of the topic; of a former one, one of them at least. None tells more."""
     newest = judge.newest(path)
     lost = lost_offsets(newest.manifest) if newest is not None and not newest.manifest.is_deleted else 0
@@ -64,7 +69,7 @@ def _check_losses(judge: Judge, hosts: Sequence[AgentHost], path: PartitionPath,
         raise judge.violated(f"{lost} offsets of {path} are lost, and no agent has reported it")
 
 
-def _check_known(judge: Judge, hosts: Sequence[AgentHost], path: PartitionPath, seen: SeenLog) -> None:
+def _check_known(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, seen: SeenLog) -> None:
     """Of what a folder had of a topic that was deleted each batch is archived, or lost for all to see."""
     newest, of = judge.newest(path), judge.watched[path]
     if newest is None:

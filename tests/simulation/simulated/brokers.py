@@ -7,7 +7,7 @@ leader has above it may be lost with its broker, and is then overwritten by the 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random  # noqa: TID251  # seeded
-from typing import Any, Protocol
+from typing import Any
 
 from logs_at_work import settings
 from small_logs import marker, produced, records
@@ -31,7 +31,7 @@ from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from local_log.formats.partition_metadata import write_topic_id
 from local_log.ranges import Range
 from remote.keys import PartitionPath
-from simulated.disks import QuietDisk
+from simulated.disks import Machine, QuietDisk
 from simulated.predicates import disordered
 from simulated.schedule import Schedule
 
@@ -46,16 +46,6 @@ HAPPENINGS = {
     "produce": 10.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
 }  # fmt: skip
 """What happens in the cluster, and how often."""
-
-
-class Machine(Protocol):
-    """What is on the machine of a broker beside it."""
-
-    def loses_power(self, lost: float, seed: int) -> None:
-        """With the broker: what was not synced may be lost."""
-
-    def topic_is_deleted(self) -> None:
-        """The broker is about to delete the log."""
 
 
 @dataclass(eq=False)

@@ -34,7 +34,17 @@ class HasDisk(Protocol):
     """A machine with a disk."""
 
     @property
-    def disk(self) -> Disk: ...
+    def disk(self) -> QuietDisk: ...
+
+
+class Machine(Protocol):
+    """What is on the machine of a broker, or of a process that owns its log directory, beside it."""
+
+    def loses_power(self, lost: float, seed: int) -> None:
+        """With it: what was not synced may be lost."""
+
+    def topic_is_deleted(self) -> None:
+        """The log is about to be deleted."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,9 @@ class DiskOf:
             self.actor.pause()
         else:
             self.actor.schedule.asked += 1
-        return self.broker.disk
+        disk = self.broker.disk
+        disk.now_ms = self.actor.schedule.now  # what the process changes next, it changes now
+        return disk
 
     def names(self, folder: str) -> list[str]:
         return self._now().names(folder)

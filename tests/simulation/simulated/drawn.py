@@ -5,7 +5,6 @@ from itertools import accumulate
 from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
-from simulated.agents import AGENT
 from simulated.agents import HAPPENINGS as AGENT_HAPPENINGS
 from simulated.brokers import HAPPENINGS, REMAKE
 from simulated.profiles import ENDS, STOPS
@@ -46,7 +45,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
-    happenings |= {f"{AGENT}{host.broker.name} {what}": rate for host in world.hosts for what, rate in AGENT_HAPPENINGS.items()}
+    happenings |= {f"{agent.name} {what}": rate for agent in world.agents() for what, rate in AGENT_HAPPENINGS.items()}
     what_happens, often = [*happenings], [*accumulate(happenings.values())]
     outages: dict[int, int] = {}
 

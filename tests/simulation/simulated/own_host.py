@@ -24,7 +24,7 @@ from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from remote.keys import PartitionPath
 from simulated import own_compacted
 from simulated.archive_tasks import OWN_TOPIC
-from simulated.disks import QuietDisk
+from simulated.disks import Machine, QuietDisk
 from simulated.own_compacted import CompactedTopic
 from simulated.schedule import HOUR_MS, Actor, Schedule
 from tiering.local_tier.local_tier import LocalTier
@@ -100,6 +100,7 @@ class OwnHost:
     """What a failing disk may have taken of appends that nobody was told of, by base offset."""
     start_max: int = 0
     actors: list[Actor] = field(default_factory=list)
+    machine: Machine | None = None
     sent: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Of each producer its last sequence number, the offset of its last batch, and when it was sent."""
     producers: int = 0
@@ -320,6 +321,8 @@ class OwnHost:
         if not has_failed:
             self.compacted.flushed()
         self.disk = self.disk.after_power_failure(lost, self.random.getrandbits(32))
+        if self.machine is not None:
+            self.machine.loses_power(lost, self.random.getrandbits(32))
         self.start()
         self._recovered(is_killed=lost == 0.0)
 

@@ -40,7 +40,7 @@ class OwnTasks:
         """The agent's copies."""
         own = self._dir(actor)
         run = OffloadLogs(
-            self.tasks.store(actor), actor, actor, "own", lambda size: None, self.tasks.transforms(actor), known=self.seen
+            self.tasks.store(actor), actor, actor, own.id(), lambda size: None, self.tasks.transforms(actor), known=self.seen
         )
         found = own.found(lambda topic: topic == OWN_TOPIC)
         own.settle(PARTITION)

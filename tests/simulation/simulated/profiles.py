@@ -122,6 +122,8 @@ ELECTED_SHARE = 0.1
 """Of the even seeds, those that have this, and nothing else."""
 AGENTS_SHARE = 0.3
 """Of the schedules in which brokers are offloaded, those with agents."""
+OF_OWN_AGENT = ("own offload", "own retention", "own expiry")
+"""The tasks that the agent of a process does that owns its log directory."""
 AIMED = 0.8
 """The share of these seeds in which a task stops there, and others seldom; in the rest all of them do."""
 STOPS = 0.4
@@ -200,6 +202,8 @@ class Profile:
     happenings: Mapping[str, float] = field(default_factory=dict)
     """How often something happens to the brokers, where that is not as usual."""
 
+    has_own_agent: bool = False
+    """Whether an agent in the process that owns its log directory does what is a task of its own otherwise."""
     has_agents: bool = False
     """Whether the brokers are offloaded by agents beside them, which live on between two copies."""
 
@@ -217,8 +221,13 @@ OF_ANY_KIND: Mapping[str, Any] = {
 
 def profile_of(seed: int) -> Profile:
     """The one of a seed. In some schedules agents do what the command does in others."""
-    found = _without_agents(seed)
-    if "offload" not in found.groups or Random(f"agents {seed}").random() >= AGENTS_SHARE:
+    found, random = _without_agents(seed), Random(f"agents {seed}")
+    of_brokers, of_own = (random.random() < AGENTS_SHARE and group in found.groups for group in ("offload", "own"))
+    if of_own:
+        kinds = {name: often for name, often in found.kinds.items() if name not in OF_OWN_AGENT}
+        often = max((found.kinds[name] for name in OF_OWN_AGENT if name in found.kinds), default=0.0)
+        found = replace(found, has_own_agent=True, kinds=kinds | ({"agent own": often} if often else {}))
+    if not of_brokers:
         return found
     kinds = {_of_agent(name): often for name, often in found.kinds.items()}
     (stops, before), (late, of_late), (ends, at) = found.stops, found.late, found.ends

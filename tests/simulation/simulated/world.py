@@ -16,9 +16,10 @@ from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from simulated.agents import AGENT, AgentHost
-from simulated.agents_judge import check_agents
+from simulated.agents_judge import check_agent, check_agents
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
+from simulated.broker_agents import BrokerAgent
 from simulated.brokers import REMAKE, Broker, Cluster
 from simulated.clients import lives, produces
 from simulated.consumer_groups import last_viewer, views_in_group
@@ -26,6 +27,7 @@ from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
 from simulated.groups import last_mover, last_reader, moves_in_group, reads_in_group
 from simulated.judge import Judge, Named, Watched
+from simulated.own_agents import OwnAgent
 from simulated.own_host import OwnHost, SteadyHost
 from simulated.own_tasks import OwnTasks
 from simulated.profiles import profile_of
@@ -82,10 +84,12 @@ class World:
         self.spark = Spark(self.tasks)
         self.streams = Streams(self.tasks, self.cluster, self.faults)
         self.rot = BitRot(self.schedule)
-        self.hosts = [
-            AgentHost(broker, self.tasks, self.profile.groups, scrubs=Random(f"scrubs {self.seed}").random() < SCRUBS)
+        scrubs, groups = Random(f"scrubs {self.seed}").random() < SCRUBS, self.profile.groups
+        self.broker_agents = [
+            BrokerAgent(self.tasks, groups, scrubs, broker=broker)
             for broker in (self.cluster.brokers if self.profile.has_agents else ())
         ]
+        self.own_agent: OwnAgent | None = None
         self.own: OwnHost | None = None
         if "own" in self.profile.groups:
             if self.profile.serves:
@@ -93,6 +97,8 @@ class World:
             else:
                 self.own = SteadyHost(self.schedule) if self.profile.is_steady else OwnHost(self.schedule)
             self.judge.watched[self.own.path] = Watched(self.own)
+            if self.profile.has_own_agent:
+                self.own_agent = OwnAgent(self.tasks, groups, scrubs, host=self.own)
         self.schedule.before_step = self._before_step
         self.actors = self.alone = 0
         self.events: list[Event] = []
@@ -112,11 +118,11 @@ class World:
             return drawn if group in self.profile.groups else 0.0
 
         found: dict[str, Kind] = {
-            host.name: Kind(often("offload"), HOUR_MS, lambda of=host: of.live, host.may_begin) for host in self.hosts
+            agent.name: Kind(often("offload"), HOUR_MS, lambda of=agent: of.live, agent.may_begin) for agent in self.broker_agents
         }
         for broker in self.cluster.brokers:
             found[f"offload {broker.name}"] = Kind(
-                0.0 if self.hosts else often("offload"), 2 * HOUR_MS, lambda of=broker: tasks.offload(of)
+                0.0 if self.broker_agents else often("offload"), 2 * HOUR_MS, lambda of=broker: tasks.offload(of)
             )
             found[f"offload of a copy of {broker.name}"] = Kind(
                 often("copies") / 3, 2 * HOUR_MS, lambda of=broker: tasks.offload_copy(of)
@@ -136,9 +142,13 @@ class World:
         found["delete"] = Kind(0.05 if random.random() < 0.1 else 0.0, 10 * MINUTE_MS, lambda: tasks.delete)
         if self.own is not None:
             own, path, consumers = OwnTasks(tasks, self.own), self.own.path, EndpointReaders(tasks, self.own)
-            found["own offload"] = Kind(often("own"), 0, lambda: own.offload)
-            found["own retention"] = Kind(often("own"), 0, lambda: own.retain)
-            found["own expiry"] = Kind(often("own") / 2, 10 * MINUTE_MS, lambda: own.expire)
+            agent = self.own_agent
+            if agent is not None:
+                found[agent.name] = Kind(often("own"), 10 * MINUTE_MS, lambda: agent.live, agent.may_begin)
+            share = 0.0 if agent is not None else 1.0
+            found["own offload"] = Kind(share * often("own"), 0, lambda: own.offload)
+            found["own retention"] = Kind(share * often("own"), 0, lambda: own.retain)
+            found["own expiry"] = Kind(share * often("own") / 2, 10 * MINUTE_MS, lambda: own.expire)
             found["own reader"] = Kind(often("own") / 2, 0, lambda: own.reads(committed=False))
             found["own committed reader"] = Kind(often("own") / 2, 0, lambda: own.reads(committed=True))
             found["consumer"] = Kind(often("own") / 2, 0, lambda: consumers.reads(committed=False))
@@ -152,7 +162,7 @@ class World:
         if self.profile.kinds:
             return {name: replace(found[name], weight=weight) for name, weight in self.profile.kinds.items()}
         if not any(kind.weight for kind in found.values()):
-            first = "agent A" if self.hosts else "offload A"
+            first = "agent A" if self.broker_agents else "offload A"
             found[first] = replace(found[first], weight=1.0)
         return found
 
@@ -183,10 +193,10 @@ class World:
         elif event.verb == HAPPENS and event.what == REMAKE:
             self._remake()
         elif event.verb == HAPPENS and event.what.startswith(AGENT):
-            host, what = event.what.removeprefix(AGENT).split()
-            for one in self.hosts:
-                if one.broker.name == host:
-                    one.happens(what, event.number)
+            of, what = event.what.removeprefix(AGENT).split()
+            for agent in self.agents():
+                if agent.of == of:
+                    agent.happens(what, event.number)
         elif event.verb == HAPPENS:
             where: Cluster | OwnHost | None = self.own if event.what.startswith(OWN) else self.cluster
             if where is not None:
@@ -200,6 +210,10 @@ class World:
             self.actors += 1
             name = f"{event.what} #{event.number}"
             schedule.actors[event.number] = Actor(schedule, name, kinds[event.what].make(), event.ms, event.number)
+
+    def agents(self) -> list[AgentHost]:
+        """The machines with agents."""
+        return [*self.broker_agents, *([self.own_agent] if self.own_agent is not None else [])]
 
     def has_answered(self, what: str) -> bool:
         """Whether the latest answer of the process that has clients is of this kind."""
@@ -241,7 +255,13 @@ class World:
             if isinstance(self.own, ServingHost):
                 for name, life in LAST_CLIENTS.items():
                     self._quietly(lives(self.own, life), name)
+            if self.own_agent is not None:
+                self._quietly(self.own_agent.live, "the last agent of the own log")
+                check_agent(self.judge, self.own_agent)
+            before = {*self.store.objects}
             self._quietly(own.offload, "offload of the own directory")
+            if self.own_agent is not None and before != {*self.store.objects}:
+                raise self.schedule.violated(f"an offload of the own directory writes {min({*self.store.objects} ^ before)}")
         self._offload_all()
         for write_id in self.writes.to_repeat():
             self._quietly(self.writes.write(write_id), f"write {write_id}")
@@ -278,7 +298,7 @@ class World:
         self.tasks.read_manifests_again()
         # Twice: what one broker has is not lost for the others, even where it lies in a damaged file, or cannot be copied. They
         # know it once that broker has told of it.
-        lives = {host.broker.name: host.live for host in self.hosts}
+        lives = {agent.of: agent.live for agent in self.broker_agents}
         for number in range(ROUNDS_MAX):
             before = {*self.store.objects}
             for broker in in_turn:
@@ -290,8 +310,8 @@ class World:
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
         if before != {*self.store.objects}:
             raise self.schedule.violated(f"an offload again writes {min({*self.store.objects} ^ before)}")
-        if self.hosts:
-            check_agents(self.judge, self.hosts, self.cluster.path)
+        if self.broker_agents:
+            check_agents(self.judge, self.broker_agents, self.cluster.path)
 
     def _quietly(self, act: Act, what: str, may_fail: str | None = None) -> None:
         """One task alone, without faults: it has no reason to fail, or this one."""
