@@ -154,8 +154,12 @@ def _nothing_of(path: PartitionPath, seen: LogSeen) -> Manifest:
 
 
 def _gone(before: Manifest, seen: LogSeen, source: str, now_ms: int, *, is_new: bool) -> Manifest:
-    """The manifest after the log has gone, with what the log was where nobody has recorded that."""
-    if is_new and not before.is_deleted and source not in before.local_log_start_offsets:
+    """The manifest after the log has gone, with what the log was where nobody has recorded that.
+
+    It may have been gone before, and have come back for a short time.
+    """
+    has_come_back = source in before.gone and seen.end_offset > before.local_log_end_offsets.get(source, 0)
+    if is_new and not before.is_deleted and (has_come_back or source not in before.local_log_start_offsets):
         record = source_seen if before.version else first_seen
         before = record(before, source, seen.start_offset, seen.end_offset)
     return source_gone(before, source, seen.end_offset, now_ms)

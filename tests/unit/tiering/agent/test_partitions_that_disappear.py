@@ -105,6 +105,36 @@ def test_what_only_this_broker_had_is_told_also_if_it_never_wrote_the_manifest(i
     assert metric(agent) == {("g-codec-lz4", "0"): log.log_end_offset - end}
 
 
+def test_what_a_partition_had_that_came_back_for_a_moment_is_lost_too() -> None:
+    world = World().has(ONE, TXN)
+    log = world.logs()[ONE]
+    path, end = path_of(log), log.log_end_offset
+    few, checkpoint = log.segments[2].base_offset, "replication-offset-checkpoint"
+    for name in world.disk.files(f"{LOGS}/{ONE}"):
+        if name[0].isdigit() and name >= f"{few:020d}":
+            world.disk.delete(f"{LOGS}/{ONE}/{name}")
+    offsets = world.disk.read(f"{LOGS}/{checkpoint}").decode()
+    world.rewrite(checkpoint, offsets.replace(f"g-codec-lz4 0 {end}", f"g-codec-lz4 0 {few:04d}"))
+    dead = [False]
+    store = FailsBefore(world.archive, Unavailable("refused"), lambda verb, *_: dead[0] and verb in ("upload", "put_if_absent"))
+
+    def comes_back() -> None:
+        dead[0] = True
+        world.has(ONE)
+
+    def goes() -> None:
+        world.disk.delete_folder(f"{LOGS}/{ONE}")
+
+    start_ms = world.clock.now
+    for minute, act in ((3, goes), (6, comes_back), (9, goes), (12, lambda: dead.__setitem__(0, False))):
+        world.clock.when(start_ms + minute * MINUTE_MS, act)
+    agent, controls = world.agent(store)
+    world.run(agent, controls, 30)
+    lost = losses(world, path)
+    assert max(lost_end for _, lost_end in lost) == end
+    assert metric(agent) == {("g-codec-lz4", "0"): sum(to - start for start, to in lost)}
+
+
 class ComesAndGoes(World):
     """A partition comes while the store does not answer, for 20 minutes, and is gone again before it does.
 
