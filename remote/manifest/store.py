@@ -26,7 +26,7 @@ from remote.manifest.paging import NewPage
 from remote.manifest.signatures import signing_key_of
 from remote.manifest.transitions import brings_offsets, claimed, last_data_ms
 from remote.manifest.write_record import ended
-from remote.store.api import ObjectLister, ObjectReader, ObjectStore
+from remote.store.api import ObjectLister, ObjectReader, ObjectStore, ReadableStore
 from remote.store.conditional_put import PutOutcome, conditional_put
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ def newest_version(store: ObjectLister, path: PartitionPath) -> int:
     return 0
 
 
-def load_newest(store: ObjectStore, path: PartitionPath, *, at_least: int = 0) -> Stored | None:
+def load_newest(store: ReadableStore, path: PartitionPath, *, at_least: int = 0) -> Stored | None:
     """The newest version, None where there is none. `at_least` is a version known to have been, should the listing lag behind.
 
     A version may be swept between listing and reading: then there is a newer one, and the versions are listed again.

@@ -12,6 +12,7 @@ from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
+from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import (
     ABORTED_LATER,
@@ -25,14 +26,15 @@ from remote.manifest.segment_entry import (
     SegmentEntry,
     StoredObject,
 )
+from remote.manifest.store import load_newest
 from remote.read.context import Decoder
-from remote.scrub.finding import Finding, Kind
+from remote.scrub.finding import Finding, Kind, not_checked
 from remote.scrub.segment_transactions import SegmentTransactions, TransactionsBuilder
 from remote.scrub.steps import ScrubbedSegment, SegmentToRead
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile, check_beside, check_log
 from remote.segment.download import verified
 from remote.segment_bytes import SegmentBytes, get_named
-from remote.store.api import ObjectReader
+from remote.store.api import ObjectReader, ReadableStore
 
 _READERS: Mapping[str, Callable[[bytes], object]] = {
     OFFSET_INDEX: lambda body: read_offset_index(body, 0),
@@ -155,7 +157,7 @@ class PartitionDeepScrub:
 class DeepScrub:
     """Checks the segments that a scrub yields, partition by partition."""
 
-    store: ObjectReader
+    store: ReadableStore
     decoded: Decoder
     _of_partition: PartitionDeepScrub | None = None
 
@@ -164,10 +166,22 @@ class DeepScrub:
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
             self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
         try:
-            return self._of_partition.check(unread.entry)
+            found = self._of_partition.check(unread.entry)
         except Invalid as e:
             key = unread.manifest.path.segment(unread.entry.log_name)
             return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
+        if found.findings and not self._is_named_still(unread):
+            why = f"{unread.entry.log_name}: the archive does not name it any more, and it may have been deleted meanwhile"
+            return ScrubbedSegment((not_checked(unread.manifest.path, why),))
+        return found
+
+    def _is_named_still(self, unread: SegmentToRead) -> bool:
+        """Whether the newest version has the segment: a scrub may take longer than what has expired waits to be deleted."""
+        try:
+            newest = load_newest(self.store, unread.manifest.path)
+            return newest is not None and unread.entry.log_name in (e.log_name for e in Entries.of(self.store, newest.manifest))
+        except (Corrupt, Invalid):
+            return True  # which is a finding of its own
 
 
 class _DamagedObject(Exception):

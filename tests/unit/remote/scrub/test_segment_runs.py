@@ -5,6 +5,7 @@ from archive_fakes import MemoryStore
 from scrubbed import LATER_MS, TXN, newest
 
 from remote.scrub.budget import RequestBudget
+from remote.scrub.finding import Kind
 from remote.scrub.scrub import walk
 from remote.scrub.segment_runs import SegmentRun, requests_per_run, scrub_run, segment_runs
 from remote.scrub.settings import ScrubSettings
@@ -30,6 +31,15 @@ def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: 
     for part in cut(store, 30_000):
         budget = RequestBudget(store)
         assert scrub_run(budget, StoredBytes, part).requests == part.requests == budget.requests
+
+
+def test_a_segment_that_was_deleted_since_the_scrub_began_is_no_damage(store: MemoryStore) -> None:
+    """Its manifest does not name it any more: here the whole partition is gone, as after a deletion of the topic."""
+    (part, *_) = cut(store, 1)
+    for key in [key for key in store.objects if key.startswith(part.manifest.path.prefix)]:
+        del store.objects[key]
+    found = scrub_run(RequestBudget(store), StoredBytes, part).found
+    assert [finding.kind for one in found if one is not None for finding in one.findings] == [Kind.left_out]
 
 
 @pytest.mark.parametrize("requests_max", [0, 1, 7, 26, 10_000])
