@@ -9,7 +9,7 @@ from typing import Final
 from local_log.errors import LogError
 from tiering.agent.controls import Aborted
 from tiering.agent.disk_look import on_disk
-from tiering.agent.memory import MemoryFile
+from tiering.agent.memory import MemoryFile, key_of
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.settings import Settings, Source, Surroundings
@@ -132,7 +132,7 @@ class Agent:
                 vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms)
                 changes = Changes(changes.noted, (*changes.dropped, *vanished))
         state.there.keep(state.views, marks, now_ms)
-        known = {str(view.partition): view.archived for view in views.values() if view.archived is not None}
+        known = {key_of(v.partition, v.topic_id): v.archived for v in views.values() if v.archived is not None and v.topic_id}
         if error is None and known != state.memory.archived:
             state.remember(archived=known)
         return changes
@@ -156,7 +156,7 @@ class Agent:
         state = self._state
         view, before = state.view_of(mark), state.marks.get(mark.folder)
         if view is None:
-            archived = state.memory.archived.get(str(mark.partition)) if before is None else None  # else it is a former topic's
+            archived = state.memory.archived.get(key_of(mark.partition, mark.topic_id))
             view, before = PartitionView(mark.log_dir.path, mark.partition, archived=archived), None
         if not self._source.archives(mark.partition.topic):
             return view

@@ -12,6 +12,7 @@ from typing import Any
 
 from local_log.disk import WritableDisk, make_missing_folder, replace_file
 from local_log.errors import NotFound
+from local_log.formats.filenames import TopicPartition
 from remote.manifest.numbers import whole
 from tiering.agent.view import Scrub
 from tiering.lag.archived import Archived
@@ -22,12 +23,20 @@ FINDINGS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is kept. `address` is where the last agent was, or is, reached by HTTP, `archived` what it knew of each partition."""
+    """What is kept. `address` is where the last agent was, or is, reached by HTTP, `archived` what it knew of each partition.
+
+    Its keys are those of `key_of`: a topic that is made again has another archive.
+    """
 
     swept_ms: int = 0
     scrub: Scrub | None = None
     address: str = ""
     archived: Mapping[str, Archived] = field(default_factory=dict)
+
+
+def key_of(partition: TopicPartition, topic_id: str | None) -> str:
+    """The key of a partition in Memory.archived: its name and the id of its topic."""
+    return f"{partition} {topic_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from local_log.errors import LogError
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
 from remote.clock import Clock
-from tiering.agent.memory import MemoryFile
+from tiering.agent.memory import MemoryFile, key_of
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING, Archived
@@ -46,7 +46,7 @@ class SeenThere:
     ) -> Iterator[Lost]:
         """What has disappeared since an offload or an agent last saw it: of each log directory when it is first there.
 
-        `marks` are the partitions that are there, by folder, `archived` is what is known of the archive, by partition.
+        `marks` are the partitions that are there, by folder, `archived` is what is known of the archive, by `key_of`.
         """
         for log_dir in self._log_dirs:
             if log_dir.path in self._known:
@@ -56,7 +56,7 @@ class SeenThere:
             except LogError:
                 continue  # who looks at the directory tells
             for one in gone:
-                of = None if one.is_former else archived.get(str(one.partition))  # which may be the other topic's
+                of = archived.get(key_of(one.partition, one.seen.topic_id))
                 seen, is_recorded = _on_disk(one.seen, of, now_ms), one.seen.recorded_ms > 0
                 view = PartitionView(log_dir.path, one.partition, archived=of, seen=seen, is_recorded=is_recorded)
                 yield view, Mark(log_dir, one.partition, state, False, None, None)
@@ -153,9 +153,9 @@ def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | 
     on_disk = view.seen
     if on_disk is None or view.archived is None or view.is_left_alone:
         return None
-    recorded_ms = now_ms if view.is_recorded else 0
+    recorded_ms = now_ms if view.is_recorded else 0  # since then it may have been recorded as gone
     if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
-        return replace(known, end_offset=on_disk.end_offset, recorded_ms=known.recorded_ms or recorded_ms)
+        return replace(known, end_offset=on_disk.end_offset, recorded_ms=recorded_ms and (known.recorded_ms or recorded_ms))
     return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, recorded_ms)
 
 

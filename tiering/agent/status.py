@@ -15,7 +15,7 @@ from remote.store.api import ObjectStore
 from remote.store.instrumented import FAILING_S_MAX, Trouble
 from tiering.agent.agent_lock import has_agent
 from tiering.agent.http import client as http_client
-from tiering.agent.memory import Memory
+from tiering.agent.memory import Memory, key_of
 from tiering.agent.topic_retention import Known
 from tiering.agent.view import AgentView, ErrorRecord, PartitionView
 from tiering.config.config import Config
@@ -85,10 +85,17 @@ def _found(places: Places, clock: Clock) -> list[Found]:
     found: list[Found] = []
     for log_dir in places.log_dirs:
         for log in log_dir.found(places.config.selects):
-            archived, retention = places.memory.archived.get(str(log.partition)), places.retention(log.partition.topic)
+            archived, retention = _archived(places, log), places.retention(log.partition.topic)
             error = ErrorRecord.of(log.error, clock.now_ms()) if isinstance(log, Unopened) else None
             found.append((log, PartitionView(log_dir.path, log.partition, archived=archived, retention=retention, error=error)))
     return found
+
+
+def _archived(places: Places, log: LogReader | Unopened) -> Archived | None:
+    try:
+        return None if isinstance(log, Unopened) else places.memory.archived.get(key_of(log.partition, log.topic_id))
+    except LogError:
+        return None  # the look at its disk tells
 
 
 def _on_disk(log: LogReader, view: PartitionView, error: ErrorRecord) -> PartitionView | None:

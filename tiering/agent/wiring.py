@@ -146,7 +146,9 @@ def _refuse_unmounted(dirs: Sequence[LogDir], memory: MemoryFile) -> None:
     """
     archived = memory.load().archived
     if archived and all(is_new(one.disk, one.path) for one in dirs):
-        names = listed(sorted(archived, key=lambda name: (not archived[name].segments, name)))
+        names = listed(
+            dict.fromkeys(key.partition(" ")[0] for key in sorted(archived, key=lambda key: (not archived[key].segments, key)))
+        )
         raise Unreadable(
             f"{', '.join(one.path for one in dirs)}: empty, although it had logs of {names}; mount the disk, "
             f"or, if it is a new one, create an empty {META_PROPERTIES} there"

@@ -1,10 +1,12 @@
 """What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
 
-from agents import LOGS, MINUTE_MS, STATE, World
+from agents import LOGS, MINUTE_MS, STATE, World, roll_again
+from archive_fakes import FailsBefore
 from local_tiers import ORDERS, produce
 from logs_to_archive import path_of
 from own_worlds import OwnWorld
 
+from local_log.errors import Unavailable
 from local_log.formats.filenames import PARTITION_METADATA
 from local_log.formats.primitives import INT64_MAX
 from remote.keys import PartitionPath
@@ -150,6 +152,20 @@ def test_what_two_topics_of_one_name_lost_is_told_together() -> None:
     world.assert_told(world.lives(20), 2 * world.lost)
     world.acknowledge()
     world.assert_told(world.lives(20), world.lost)
+
+
+def test_what_was_archived_of_a_former_topic_is_not_taken_for_the_one_that_has_its_name_now() -> None:
+    world = TopicMadeAgain()
+    end = world.logs()[ONE].log_end_offset
+    roll_again(world, ONE)
+    world.lives(5)
+    world.fill_again()
+    until = world.clock.now + 3 * MINUTE_MS
+    silent = FailsBefore(world.archive, Unavailable("refused"), lambda *_: world.clock.now < until)
+    world.clock.when(until, world.delete)
+    agent, controls = world.agent(silent, tell=world.said.append)
+    world.run(agent, controls, 10)
+    world.assert_told(agent, end)
 
 
 def test_a_topic_of_our_own_that_is_deleted_and_created_again_between_two_looks_has_lost_nothing() -> None:

@@ -105,7 +105,8 @@ def test_what_only_this_broker_had_is_told_also_if_it_never_wrote_the_manifest(i
     assert metric(agent) == {("g-codec-lz4", "0"): log.log_end_offset - end}
 
 
-def test_what_a_partition_had_that_came_back_for_a_moment_is_lost_too() -> None:
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["while the agent runs", "while it does not"])
+def test_what_a_partition_had_that_came_back_for_a_moment_is_lost_too(is_restarted: bool) -> None:
     world = World().has(ONE, TXN)
     log = world.logs()[ONE]
     path, end = path_of(log), log.log_end_offset
@@ -129,7 +130,11 @@ def test_what_a_partition_had_that_came_back_for_a_moment_is_lost_too() -> None:
     for minute, act in ((3, goes), (6, comes_back), (9, goes), (12, lambda: dead.__setitem__(0, False))):
         world.clock.when(start_ms + minute * MINUTE_MS, act)
     agent, controls = world.agent(store)
-    world.run(agent, controls, 30)
+    world.run(agent, controls, 8 if is_restarted else 30)
+    if is_restarted:
+        world.clock.sleep(120)
+        agent, controls = world.agent(store)
+        world.run(agent, controls, 20)
     lost = losses(world, path)
     assert max(lost_end for _, lost_end in lost) == end
     assert metric(agent) == {("g-codec-lz4", "0"): sum(to - start for start, to in lost)}
