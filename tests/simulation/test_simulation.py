@@ -16,7 +16,8 @@ ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
 SEEDS = 300
 FAILED: tuple[int, ...] = (
     460, 213008, 401866, 402092, 610500, 660536, 700218, 6010157, 6012376, 8001705, 8020187, 8023062, 8108045, 8200804,
-    8202490, 8300488, 8302570, 8410882, 9008363,
+    8202490, 8300488, 8302570, 8410882, 9008363, 100063, 100525, 101785, 101829, 101923, 101985, 302646, 1300931,
+    1463, 1500283, 1601229,
 )  # fmt: skip
 """Seeds that have found a fault in the code, or in the simulation, which was mended since, with what a seed draws now."""
 
@@ -94,7 +95,8 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
         ("delete-below-an-older-version", 125),
         ("rotate-keys-onto-a-later-version", 53),
         ("archive-what-an-earlier-leader-has-below-the-log-start", 644),
-        ("forget-what-waits-below-the-log-start", 103),
+        ("forget-what-waits-below-the-log-start", 112),
+        ("forget-a-partition-once-its-loss-is-recorded", 5),
     ],
 )
 def test_a_fault_that_was_mended_is_found_again_without_its_mend(mutant: str, seed: int) -> None:

@@ -47,6 +47,8 @@ BACKOFF = Backoff(500, 30_000, 0.2)
 STEPS_MAX = 40
 """Of a loop, before it is stopped."""
 LOOK_MS = (30_000, 30_000, 10 * MINUTE_MS)
+CALM_STEPS = 30
+"""How long an agent lives on when nothing goes wrong any more: hours."""
 LASTS_MS = HOUR_MS
 """How long an agent lives that is alone."""
 SLEEPS_LONGER = (1, 1, 1, 6, 60)
@@ -88,13 +90,15 @@ class Turns:
         process.schedule.actors[number] = Thread(process, f"{process.name} turn {self._started}", partial(self._do, turn), number)
 
     def _do(self, turn: Turn) -> None:
-        self._done.append(turn())
+        outcome = turn()
+        self._done.append(outcome)
         self._process.wakes = self._process.schedule.now
 
     def finished(self, wait_s: float) -> list[Outcome]:
         process = self._process
         if not self._done and wait_s > 0:
-            process.sleep(wait_s * (60 if process.is_atomic else process.random.choice(SLEEPS_LONGER)))
+            is_calm = process.is_atomic or process.schedule.is_calm
+            process.sleep(wait_s * (60 if is_calm else process.random.choice(SLEEPS_LONGER)))
         done, self._done = self._done, []
         return done
 
@@ -194,7 +198,7 @@ class AgentHost:
         self.ends()
         self.disk = self.disk.after_power_failure(lost, seed)
 
-    def topic_is_deleted(self) -> None:
+    def log_is_deleted(self) -> None:
         """See Machine."""
 
     def may_begin(self) -> bool:
@@ -245,6 +249,10 @@ class AgentHost:
         """Whether a turn may fail so, beside what may happen to a store."""
         return False
 
+    def steps(self, agent: Agent) -> None:
+        """One step of the loop."""
+        agent.step()
+
     # The process
 
     def _lives(self, process: Actor) -> None:
@@ -255,15 +263,34 @@ class AgentHost:
         if process.is_atomic:
             until = schedule.now + LASTS_MS
             while schedule.now < until:
-                agent.step()
+                self.steps(agent)
         else:
             steps = process.random.randrange(1, STEPS_MAX)
             while steps and not schedule.is_calm:
                 steps -= 1
-                agent.step()
+                self.steps(agent)
+            if steps:
+                self._lives_on(process, agent)
         self.view = _looked_at(agent)
         controls.stop()
         agent.run()
+
+    def _lives_on(self, process: Actor, agent: Agent) -> None:
+        """It goes on for some time when nothing goes wrong any more, and comes to know and to do what it had failed to."""
+        process.skew = 0
+        begun = {*agent._state.queue.running}  # a turn may sleep for long, and have the wrong time until it ends
+        steps = 0
+        while begun or steps < CALM_STEPS:
+            self.steps(agent)
+            begun &= agent._state.queue.running.keys()
+            steps += not begun
+        self.is_calm(_looked_at(agent))
+
+    def is_calm(self, view: AgentView) -> None:
+        """What an agent knows that has lived on for long while nothing went wrong."""
+        wrong = [one.error for one in view.partitions if one.error is not None and one.error.kind != "TopicDeleted"]
+        if wrong or view.store is not None:
+            raise self.tasks.schedule.violated(f"{self.name}, which lives on when nothing goes wrong: {wrong or view.store}")
 
     def _agent(self, process: Actor, controls: Controls) -> tuple[Agent, Opening]:
         store = Abortable(self.tasks.store(process), controls)

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from local_log.engine.memory_records import batch_at
-from local_log.ranges import clipped, without
+from local_log.ranges import Range, clipped, without
 from remote.keys import PartitionPath
 from remote.manifest.losses import lost_offsets
 from simulated.agents import AgentHost
 from simulated.broker_agents import BrokerAgent
 from simulated.judge import Judge
 from tiering.agent.view import AgentView, PartitionView
-from tiering.losses.seen_logs import SeenLog
 
 
 def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath) -> None:
@@ -22,8 +21,8 @@ def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath
         if one.topic == path.topic and not watched.may_be_deleted:
             _check_losses(judge, hosts, one, is_current=one == path)
             for host in hosts:
-                if (seen := host.known.get(one.topic_id)) is not None:
-                    _check_known(judge, hosts, one, seen)
+                for offsets in host.known.get(one.topic_id, ()) if one != path else ():
+                    _check_known(judge, hosts, one, offsets)
 
 
 def check_agent(judge: Judge, host: AgentHost) -> None:
@@ -57,30 +56,37 @@ def _with_formers(view: PartitionView) -> Iterator[PartitionView]:
 
 
 def _check_losses(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, *, is_current: bool) -> None:
-    """Each agent tells what is lost of the topic; of a former one, one of them at least. None tells more."""
+    """Each agent tells what is lost of the topic, one at least what is lost of a former one that brokers had. None tells more."""
     newest = judge.newest(path)
-    lost = lost_offsets(newest.manifest) if newest is not None and not newest.manifest.is_deleted else 0
+    if newest is None:
+        return
+    m = newest.manifest
+    lost = 0 if m.is_deleted else lost_offsets(m)
     told = {host.name: _told(host.view).get(path.topic_id, 0) for host in hosts if host.view is not None}
-    if newest is not None and (min if is_current else max)(told.values()) < lost:
-        raise judge.violated(f"{lost} offsets of {path} are lost, and agents tell {told}")
-    if newest is not None and max(told.values()) > lost:
+    if max(told.values()) > lost:
         raise judge.violated(f"{lost} offsets of {path} are lost, and agents tell more: {told}")
-    if lost and not any("are lost" in message for host in hosts for message in host.reported):
+    if not lost or (not is_current and m.local_log_start_offsets.keys() - {host.broker.source for host in hosts}):
+        return  # who is the last to record that a log is gone tells what is lost
+    if (min if is_current else max)(told.values()) < lost:
+        raise judge.violated(f"{lost} offsets of {path} are lost, and agents tell {told}")
+    if not any("are lost" in message for host in hosts for message in host.reported):
         raise judge.violated(f"{lost} offsets of {path} are lost, and no agent has reported it")
 
 
-def _check_known(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, seen: SeenLog) -> None:
+def _check_known(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, seen: Range) -> None:
     """Of what a folder had of a topic that was deleted each batch is archived, or lost for all to see."""
     newest, of = judge.newest(path), judge.watched[path]
     if newest is None:
         told = max(_told(host.view).get(path.topic_id, 0) for host in hosts if host.view is not None)
-        if seen.end_offset > seen.start_offset and not told and _has(of.log.committed, seen.start_offset, seen.end_offset):
-            raise judge.violated(f"{path} was never archived, and no agent tells of [{seen.start_offset}, {seen.end_offset})")
+        if not told and _has(of.log.committed, *seen):
+            raise judge.violated(f"{path} was never archived, and no agent tells of [{seen[0]}, {seen[1]})")
         return
     m = newest.manifest
+    if (m.local_log_start_offsets.keys() - m.gone.keys()) - {host.broker.source for host in hosts}:
+        return  # a copy of a log directory may have all of it, and nobody tells that it is gone
     holes = [(gap.start, gap.end) for gap in m.gaps if not gap.is_of_compaction]
-    start = max(seen.start_offset, of.first_start, m.log_start_offset)
-    missing = clipped([*holes, (m.end_offset, seen.end_offset)], start, max(start, seen.end_offset))
+    start = max(seen[0], of.first_start, m.log_start_offset)
+    missing = clipped([*holes, (m.end_offset, seen[1])], start, max(start, seen[1]))
     for hole in without(missing, [(loss.start, loss.end) for loss in m.losses]):
         if _has(of.log.committed, *hole):
             raise judge.violated(f"{path} was deleted with [{hole[0]}, {hole[1]}), which no loss tells")

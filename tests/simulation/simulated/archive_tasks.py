@@ -19,6 +19,7 @@ from simulated.profiles import Profile
 from simulated.schedule import Actor, Schedule
 from simulated.stores import StoreOf
 from tiering.keys.rotate import Rotator, partitions, plan_rotation
+from tiering.losses import acknowledge
 from tiering.losses.seen_logs import SeenLogs
 from tiering.offload.copy import Done
 from tiering.offload.run import OffloadLogs
@@ -115,6 +116,8 @@ class Tasks:
             newest = self.judge.newest(self.path)
             archived = newest.manifest.end_offset if newest is not None else 0
             limit = broker.log.high_watermark if actor.chance(self.losses) else min(archived, broker.log.high_watermark)
+            if broker.cluster.brokers.index(broker) in broker.cluster.without:
+                return
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
             if bases:
                 to = actor.random.choice(bases)
@@ -165,6 +168,12 @@ class Tasks:
                 planned = plan_rotation(store, manifest, keys.current)
                 rotator = Rotator(store, keys, actor, actor, "rotation", pages_per_step=2)
                 self.refuse(rotator.rotate(planned, manifest).error, "rotation")
+
+    def acknowledge(self, actor: Actor) -> None:
+        """`tiering manifest acknowledge` of the topic and those that had its name before."""
+        store = self.store(actor)
+        for manifest in acknowledge.with_losses(store, PATH.topic, None, None):
+            acknowledge.acknowledge(manifest, store, actor, actor, "jo")
 
     def delete(self, actor: Actor) -> None:
         """`tiering delete-topic`."""

@@ -4,19 +4,23 @@ from dataclasses import dataclass, field, replace
 
 from local_log.errors import Corrupt, LogError
 from local_log.log_dir import LogDir
+from local_log.ranges import Range
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from simulated.agents import STATE, AgentHost
 from simulated.brokers import LOGS, PARTITION, Broker
 from simulated.disks import DiskOf
 from simulated.schedule import MINUTE_MS, Actor
+from tiering.agent.agent import Agent
 from tiering.agent.schedule import Kind
+from tiering.agent.seen_there import KEEP_MS
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.expire import ExpireTask
 from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.sweep import SweepTask
 from tiering.agent.tasks.task import Task
-from tiering.losses.seen_logs import SeenFile, SeenLog
+from tiering.agent.view import AgentView
+from tiering.losses.seen_logs import SeenFile
 
 
 @dataclass(eq=False, kw_only=True)
@@ -24,18 +28,57 @@ class BrokerAgent(AgentHost):
     """The machine of a broker."""
 
     broker: Broker
-    known: dict[str, SeenLog] = field(default_factory=dict)
-    """What the folder has had of topics when they were deleted, by their ids."""
+    known: dict[str, list[Range]] = field(default_factory=dict)
+    """What is not to be forgotten of topics that were deleted, by their ids."""
+    _looked_at: dict[str, Range] = field(default_factory=dict)
+    """What agents have found of logs that the archive knew when they looked again: it is in the folder by then."""
+    _grew: dict[str, tuple[int, Range]] = field(default_factory=dict)
+    """The same, and when the agent that lives now has looked: KEEP_MS later the folder has it, too."""
 
     def __post_init__(self) -> None:
         self.broker.machine, self.of, self.topic = self, self.broker.name, PARTITION.topic
 
-    def topic_is_deleted(self) -> None:
+    def log_is_deleted(self) -> None:
         """What is kept of its log is not to be forgotten."""
         log_dir = LogDir(self.broker.disk, LOGS)
         seen = SeenFile.of(self.disk, STATE, log_dir, self.tasks.judge.store.url).load().get(PARTITION)
         if seen is not None:
-            self.known[seen.topic_id] = seen
+            self.known.setdefault(seen.topic_id, []).append((seen.start_offset, seen.end_offset))
+        for topic_id, offsets in self._looked_at.items():
+            self.known.setdefault(topic_id, []).append(offsets)
+
+    def steps(self, agent: Agent) -> None:
+        before, state = _archived(agent), agent._state
+        marks = state.marks
+        agent.step()
+        if state.marks is marks:
+            return
+        now, now_ms = _archived(agent), agent._now_ms
+        for topic_id in before.keys() & now.keys():
+            self._looked_at.setdefault(topic_id, before[topic_id])
+            at_ms, (_, end) = self._grew.setdefault(topic_id, (now_ms, before[topic_id]))
+            if now_ms - at_ms >= KEEP_MS:
+                start = now[topic_id][0]
+                self._looked_at[topic_id] = start, max(start, end)
+            if not 0 <= now_ms - at_ms < KEEP_MS:  # its clock may have been set back
+                self._grew[topic_id] = now_ms, before[topic_id]
+
+    def ends(self) -> None:
+        super().ends()
+        self._grew.clear()
+
+    def is_calm(self, view: AgentView) -> None:
+        """See AgentHost; and manifests have recorded by then that logs are gone of topics that were deleted."""
+        super().is_calm(view)
+        judge = self.tasks.judge
+        for path in (self.path(topic_id) for topic_id in self.known if topic_id != self.tasks.path.topic_id):
+            newest = judge.newest(path)
+            if newest is None or newest.manifest.is_deleted or judge.watched[path].may_be_deleted:
+                continue
+            if self.broker.source in newest.manifest.local_log_start_offsets.keys() - newest.manifest.gone.keys():
+                raise self.tasks.schedule.violated(
+                    f"{self.name}, which lives on, has not recorded that its log of {path} is gone"
+                )
 
     def log_dir(self, process: Actor) -> LogDir:
         return LogDir(DiskOf(process, self.broker), LOGS)
@@ -57,3 +100,10 @@ class BrokerAgent(AgentHost):
     def may_come(self, error: LogError, kind: Kind) -> bool:
         """A directory in the midst of its recovery may be damaged."""
         return isinstance(error, Corrupt) and kind is Kind.copy
+
+
+def _archived(agent: Agent) -> dict[str, Range]:
+    """What lies on disk of partitions of which a manifest is known, by their topics."""
+    views = agent._state.views.values()
+    found = ((v.seen, v.archived is not None and not v.is_left_alone) for v in views)
+    return {seen.topic_id: (seen.start_offset, seen.end_offset) for seen, is_known in found if seen is not None and is_known}

@@ -46,6 +46,8 @@ HAPPENINGS = {
     "produce": 10.0, "transact": 2.0, "replicate": 12.0, "checkpoint": 5.0, "elect": 0.4, "lose_power": 0.3, "fall_behind": 0.3,
 }  # fmt: skip
 """What happens in the cluster, and how often."""
+REASSIGNED = {"give_up": 0.15, "take_up": 0.5}
+"""The same, where agents are beside the brokers."""
 
 
 @dataclass(eq=False)
@@ -82,12 +84,20 @@ class Broker:
 
     def remake(self) -> None:
         """The topic was deleted and made again: its folder goes at once, its files later, and a new one is there."""
+        self.gives_up()
+        self.takes_up()
+
+    def gives_up(self) -> None:
+        """It has no replica any more."""
         if self.machine is not None:
-            self.machine.topic_is_deleted()
+            self.machine.log_is_deleted()
         gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
         self.disk.rename(f"{LOGS}/{PARTITION}", gone)
         self.disk.delete_folder(gone)
         self.checkpoint_of({HIGH_WATERMARK_CHECKPOINT: -1, LOG_START_OFFSET_CHECKPOINT: -1})
+
+    def takes_up(self) -> None:
+        """It has a replica that is empty."""
         self.open()
         self._is_of_topic()
         self.checkpoint()
@@ -142,6 +152,7 @@ class DeletedLog:
     start_max: int
     high_watermark: int
     last_stable_offset: int
+    gave_up_at: dict[str, int]
 
 
 @dataclass(eq=False)
@@ -154,6 +165,10 @@ class Cluster:
     leader: int = 0
     epoch: int = 0
     in_sync: set[int] = field(default_factory=lambda: {0, 1, 2})
+    without: set[int] = field(default_factory=set)
+    """Those that have no replica now."""
+    gave_up_at: dict[str, int] = field(default_factory=dict)
+    """Where the log of a broker ended that gave it up."""
     high_watermark: int = 0
     committed: dict[int, bytes] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -182,9 +197,14 @@ class Cluster:
         return self.brokers[self.leader].log
 
     @property
+    def replicas(self) -> list[int]:
+        """The brokers that have a replica."""
+        return [number for number in range(len(self.brokers)) if number not in self.without]
+
+    @property
     def last_stable_offset(self) -> int:
         """Below it everything is committed, and no record that each broker still has is of an open transaction."""
-        start = max(broker.log.log_start_offset for broker in self.brokers)
+        start = max(self.brokers[number].log.log_start_offset for number in self.replicas)
         undecided = [max(base, start) for of in self.open_batches.values() for base, end in of if end > start]
         return min([self.high_watermark, *undecided])
 
@@ -194,7 +214,7 @@ class Cluster:
         for broker in self.brokers:
             broker.disk.now_ms = self.schedule.now
         getattr(self, what)()
-        for broker in self.brokers:
+        for broker in (self.brokers[number] for number in self.replicas):
             if wrong := disordered(broker.log):
                 raise self.schedule.violated(f"broker {broker.name} after {what}: {wrong}")
         self.schedule.tell("cluster", f"{what}: {self.log.log_end_offset}, {self.high_watermark} is the high watermark")
@@ -222,7 +242,7 @@ class Cluster:
 
     def replicate(self) -> None:
         """A follower fetches from the leader, as Kafka's ReplicaFetcherThread does."""
-        number = self.random.choice([n for n in range(len(self.brokers)) if n != self.leader])
+        number = self.random.choice([n for n in self.replicas if n != self.leader])
         log = self.brokers[number].log
         self._fetch(self.brokers[number])
         self.fetched[number] = log.log_end_offset
@@ -283,7 +303,7 @@ class Cluster:
             self.open_batches.setdefault(batch.producer_id, []).append((base, last + 1))
 
     def checkpoint(self) -> None:
-        broker = self.random.choice(self.brokers)
+        broker = self.brokers[self.random.choice(self.replicas)]
         broker.checkpoint(with_start=self.random.random() < 0.2)
 
     def elect(self) -> None:
@@ -302,17 +322,39 @@ class Cluster:
     def remake(self, topic_id: str) -> DeletedLog:
         """The topic is deleted, and another one of its name is made: it begins at offset 0 in epoch 0. What the first one had."""
         deleted = DeletedLog(
-            self.committed, self.times, self.ended, self.aborted, self.start_max, self.high_watermark, self.last_stable_offset
-        )
+            self.committed, self.times, self.ended, self.aborted, self.start_max, self.high_watermark, self.last_stable_offset,
+            self.gave_up_at,
+        )  # fmt: skip
         self.path = replace(self.path, topic_id=topic_id)
         self.leader = self.epoch = self.high_watermark = 0
         self.committed, self.times, self.ended, self.aborted = {}, {}, {}, {}
         self.open_batches, self.fetched, self.in_sync = {}, {}, {0, 1, 2}
-        for broker in self.brokers:
+        for number, broker in enumerate(self.brokers):
             broker.disk.now_ms = self.schedule.now
-            broker.remake()
+            broker.takes_up() if number in self.without else broker.remake()
+        self.without, self.gave_up_at = set(), {}
         self.schedule.tell("cluster", f"the topic is deleted and made again with the id {topic_id}")
         return deleted
+
+    def give_up(self) -> None:
+        """A follower's replica is moved away from its broker: another one has what is in sync."""
+        followers = [number for number in self.replicas if number != self.leader]
+        number = self.random.choice(followers)
+        if len(followers) > 1 and self.in_sync != {number}:
+            broker = self.brokers[number]
+            self.gave_up_at[broker.name] = max(broker.log.log_end_offset, self.gave_up_at.get(broker.name, 0))
+            self.in_sync.discard(number)
+            self.fetched.pop(number, None)
+            self.without.add(number)
+            broker.gives_up()
+            self.schedule.tell("cluster", f"broker {broker.name} has no replica any more")
+
+    def take_up(self) -> None:
+        """A broker has a replica again, which is empty and begins where the leader's log does."""
+        for number in sorted(self.without):
+            self.without.discard(number)
+            self.brokers[number].takes_up()
+            self.brokers[number].log.truncate_fully_and_start_at(self.log.log_start_offset)
 
     def fall_behind(self) -> None:
         """A follower is no longer in sync, so that records are committed without it."""
@@ -323,7 +365,7 @@ class Cluster:
     def lose_power(self) -> None:
         """A broker's machine loses its power while others are in sync; if it led, one of them does now."""
         number = self.random.randrange(len(self.brokers))
-        if self.in_sync == {number}:
+        if self.in_sync == {number} or number in self.without:
             return
         self.in_sync.discard(number)
         if number == self.leader:
@@ -334,6 +376,7 @@ class Cluster:
 
     def settle(self) -> None:
         """All replicas have everything, all transactions are ended, all checkpoints are written."""
+        self.take_up()
         self._end_transactions(self.log.producers.ongoing.values())
         # A leader does not know of one that began below its log start offset, but the coordinator does.
         self._end_transactions(self.open_batches)

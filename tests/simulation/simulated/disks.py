@@ -43,7 +43,7 @@ class Machine(Protocol):
     def loses_power(self, lost: float, seed: int) -> None:
         """With it: what was not synced may be lost."""
 
-    def topic_is_deleted(self) -> None:
+    def log_is_deleted(self) -> None:
         """The log is about to be deleted."""
 
 

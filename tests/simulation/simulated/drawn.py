@@ -6,7 +6,7 @@ from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
 from simulated.agents import HAPPENINGS as AGENT_HAPPENINGS
-from simulated.brokers import HAPPENINGS, REMAKE
+from simulated.brokers import HAPPENINGS, REASSIGNED, REMAKE
 from simulated.profiles import ENDS, STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import LATE_MS_MAX, WRITE_FAULTS, fate_of
@@ -45,6 +45,7 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
+    happenings |= REASSIGNED if world.broker_agents else {}
     happenings |= {f"{agent.name} {what}": rate for agent in world.agents() for what, rate in AGENT_HAPPENINGS.items()}
     what_happens, often = [*happenings], [*accumulate(happenings.values())]
     outages: dict[int, int] = {}

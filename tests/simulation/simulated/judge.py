@@ -70,6 +70,8 @@ class Log(Protocol):
     """Those of them that were aborted."""
     start_max: int
     """Up to where somebody has asked that records be deleted."""
+    gave_up_at: dict[str, int]
+    """Where replicas ended that were given up."""
 
     @property
     def high_watermark(self) -> int: ...
@@ -287,7 +289,7 @@ class Judge:
     def check_gaps(self, manifest: Manifest) -> None:
         """In the end only what some log has deleted may be missing, or lost: a segment that was skipped is copied later."""
         watched = self.watched[manifest.path]
-        given_up = max([watched.log.start_max, *watched.dropped_below.values()])
+        given_up = max([watched.log.start_max, *watched.dropped_below.values(), *watched.log.gave_up_at.values()])
         for gap in (*manifest.gaps, *lost_ranges(manifest)):
             if gap.end > given_up:
                 raise self.violated(f"gap [{gap.start}, {gap.end}) of what no log has deleted: {gap.reason}")

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from local_log.engine.manager.guarded_disk import Offline
-from local_log.errors import LogError
+from local_log.errors import LogError, Unreadable
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from simulated.agents import AgentHost
@@ -19,6 +18,7 @@ from tiering.agent.tasks.expire import ExpireTask
 from tiering.agent.tasks.local_retention import LocalRetentionTask
 from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.task import Task
+from tiering.agent.view import AgentView
 from tiering.local_tier.own_log_dir import OwnLogDir
 from tiering.local_tier.own_topics import OwnTopics
 
@@ -51,9 +51,13 @@ class OwnAgent(AgentHost):
             found.append(ExpireTask(store, process, process, tasks.given, 5 * MINUTE_MS, own, own))
         return found
 
+    def is_calm(self, view: AgentView) -> None:
+        if not self.host.tier.offline:
+            super().is_calm(view)
+
     def may_come(self, error: LogError, kind: Kind) -> bool:
         """A disk that has failed is offline until the process is started again, which may be already."""
-        return isinstance(error, Offline)
+        return isinstance(error, Unreadable)
 
     def judged(self, outcome: Outcome, topic_id: str | None) -> Outcome:
         if outcome.job.kind is Kind.local and not self.host.tier.offline:

@@ -99,6 +99,7 @@ class OwnHost:
     unanswered: dict[int, bytes] = field(default_factory=dict)
     """What a failing disk may have taken of appends that nobody was told of, by base offset."""
     start_max: int = 0
+    gave_up_at: dict[str, int] = field(default_factory=dict)
     actors: list[Actor] = field(default_factory=list)
     machine: Machine | None = None
     sent: dict[int, tuple[int, int, int]] = field(default_factory=dict)

@@ -122,6 +122,8 @@ ELECTED_SHARE = 0.1
 """Of the even seeds, those that have this, and nothing else."""
 AGENTS_SHARE = 0.3
 """Of the schedules in which brokers are offloaded, those with agents."""
+REMADE_SHARE = 0.4
+"""Of these, those in which the topic is made again, too."""
 OF_OWN_AGENT = ("own offload", "own retention", "own expiry")
 """The tasks that the agent of a process does that owns its log directory."""
 AIMED = 0.8
@@ -231,8 +233,9 @@ def profile_of(seed: int) -> Profile:
         return found
     kinds = {_of_agent(name): often for name, often in found.kinds.items()}
     (stops, before), (late, of_late), (ends, at) = found.stops, found.late, found.ends
+    groups = found.groups | ({"remake"} if random.random() < REMADE_SHARE else set())
     return replace(
-        found, has_agents=True, kinds=kinds, stops=(_of_agent(stops), before), late=(_of_agent(late), of_late),
+        found, groups=groups, has_agents=True, kinds=kinds, stops=(_of_agent(stops), before), late=(_of_agent(late), of_late),
         ends=(_of_agent(ends), at),
     )  # fmt: skip
 

@@ -45,6 +45,8 @@ from simulated.writes import WRITES, Writes
 OWN = "own: "
 SCRUBS = 0.3
 """Of the schedules with agents, those in which these scrub, too."""
+ACKNOWLEDGES = 0.1
+"""How often users acknowledge what agents have told them."""
 TOPICS_MAX = 4
 CLIENTS = {
     "producer": produces, "transactional producer": transacts, "member": reads_in_group, "mover": moves_in_group,
@@ -132,6 +134,7 @@ class World:
             )
         found["expire"] = Kind(often("expire"), 10 * MINUTE_MS, lambda: tasks.retain)
         found["sweep"] = Kind(often("sweep"), 10 * MINUTE_MS, lambda: tasks.sweep)
+        found["acknowledge"] = Kind(ACKNOWLEDGES if self.broker_agents else 0.0, HOUR_MS, lambda: tasks.acknowledge)
         found["rotate"] = Kind(often("rotate"), 2 * HOUR_MS, lambda: tasks.rotate)
         found["pinned reader"] = Kind(often("readers"), 2 * HOUR_MS, lambda: reads(tasks, self._path(), pinned=True))
         found["reader"] = Kind(often("readers"), 20 * MINUTE_MS, lambda: reads(tasks, self._path(), pinned=False))
