@@ -131,11 +131,13 @@ class LogReader:
 
     @cached_property
     def topic_id(self) -> str:
-        """The topic's id, all zeros for a folder from before topic ids."""
+        """The topic's id, all zeros for a folder from before topic ids. Raises NoSuchFile where the folder is gone, Corrupt."""
         try:
             with placed(f"{self.folder}/{PARTITION_METADATA}"):
                 return read_topic_id(self._file(PARTITION_METADATA))
         except NotFound:
+            if not self.disk.is_folder(self.folder):
+                raise
             return ZERO_TOPIC_ID
 
     @cached_property

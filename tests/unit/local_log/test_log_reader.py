@@ -11,7 +11,7 @@ from hand_made import batch, decoded, record
 from read_logs import NAMED, break_, golden, hand_made, offsets_of
 from small_logs import follow, opened, records
 
-from local_log.errors import Corrupt, NotFound, OffsetOutOfRange
+from local_log.errors import Corrupt, NoSuchFile, NotFound, OffsetOutOfRange
 from local_log.formats.filenames import TopicPartition, offset_file
 from local_log.formats.list_offsets import TimestampOffset
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
@@ -120,6 +120,14 @@ def test_a_folder_from_before_topics_had_ids_has_the_zero_id_and_no_lineage(tmp_
     log = hand_made(tmp_path, (0, batch(record())))()
     assert (log.topic_id, log.leader_epochs) == (ZERO_TOPIC_ID, ())
     assert at(log.at(1)) == [1, -1, -1]
+
+
+def test_a_folder_that_is_gone_has_no_topic_id(tmp_path: Path) -> None:
+    """It is not that of a topic from before topic ids: the broker has moved or deleted the partition since it was listed."""
+    log = hand_made(tmp_path, (0, batch(record())))()
+    shutil.rmtree(log.folder)
+    with pytest.raises(NoSuchFile):
+        log.topic_id  # noqa: B018
 
 
 @pytest.mark.parametrize(
