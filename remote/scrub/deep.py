@@ -12,7 +12,6 @@ from local_log.formats.indexes.offset import read_offset_index
 from local_log.formats.indexes.time import read_time_index
 from local_log.formats.indexes.transaction import read_txn_index
 from local_log.formats.producer_snapshot import read_producer_snapshot
-from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.manifest.segment_entry import (
     ABORTED_LATER,
@@ -26,9 +25,9 @@ from remote.manifest.segment_entry import (
     SegmentEntry,
     StoredObject,
 )
-from remote.manifest.store import load_newest
 from remote.read.context import Decoder
 from remote.scrub.finding import Finding, Kind, not_checked
+from remote.scrub.named_still import is_named_still, not_named_any_more
 from remote.scrub.segment_transactions import SegmentTransactions, TransactionsBuilder
 from remote.scrub.steps import ScrubbedSegment, SegmentToRead
 from remote.segment.check import LogSegmentData, SegmentCopy, SegmentFile, check_beside, check_log
@@ -170,18 +169,10 @@ class DeepScrub:
         except Invalid as e:
             key = unread.manifest.path.segment(unread.entry.log_name)
             return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
-        if found.findings and not self._is_named_still(unread):
-            why = f"{unread.entry.log_name}: the archive does not name it any more, and it may have been deleted meanwhile"
-            return ScrubbedSegment((not_checked(unread.manifest.path, why),))
+        path, entry = unread.manifest.path, unread.entry
+        if found.findings and not is_named_still(self.store, path, entry.log_name):
+            return ScrubbedSegment((not_checked(path, not_named_any_more(entry.log_name)),))
         return found
-
-    def _is_named_still(self, unread: SegmentToRead) -> bool:
-        """Whether the newest version has the segment: a scrub may take longer than what has expired waits to be deleted."""
-        try:
-            newest = load_newest(self.store, unread.manifest.path)
-            return newest is not None and unread.entry.log_name in (e.log_name for e in Entries.of(self.store, newest.manifest))
-        except (Corrupt, Invalid):
-            return True  # which is a finding of its own
 
 
 class _DamagedObject(Exception):

@@ -1,7 +1,9 @@
 """Scrubs one partition: its manifests, pages, pins and segment objects, named by a manifest or orphaned."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
@@ -14,10 +16,14 @@ from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses
 from remote.scrub.finding import Finding, Kind, not_checked
 from remote.scrub.inventory import ListedPartition
+from remote.scrub.named_still import is_named_still, not_named_any_more
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import PartitionEnd, ScrubStep, SegmentToRead
 from remote.store.api import ObjectMeta
+
+ASKED_MAX: Final = 20
+"""For so many missing objects of a partition the newest manifest is read again; with more of them it is no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +95,24 @@ class PartitionScrub:
         expired = (e for d in manifest.deleting for e in entries.deleting(d))
         deleting = frozenset(name for e in expired for name in (e.log_name, e.aux_name))
         coverage, alone = CoverageCheck(manifest), without_entries(manifest)
+        missing = 0
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
             if isinstance(one, Finding):
-                yield one
+                missing += one.kind is Kind.missing_object
+                yield one if missing > ASKED_MAX else self._unless_deleted(listed.path, one)
                 continue
             yield from coverage.add(one.entry)
             if self.settings.deep and one.is_present and self.settings.includes(one.entry.segment_id):
                 yield SegmentToRead(alone, one.entry)
         yield PartitionEnd(listed.path)
+
+    def _unless_deleted(self, path: PartitionPath, finding: Finding) -> Finding:
+        """The finding, unless its object is missing because it was deleted since the manifest was read."""
+        name = finding.key.removeprefix(path.segments)
+        with suppress(RequestsExhausted):
+            if finding.kind is Kind.missing_object and not is_named_still(self.store, path, name):
+                return not_checked(path, not_named_any_more(name))
+        return finding
 
     def _check_pins(self, listed: ListedPartition) -> Iterator[Finding]:
         """Dangling pins: expired, unreadable, or naming a version that does not exist."""
