@@ -93,6 +93,7 @@ class Broker:
             self.machine.log_is_deleted()
         gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
         self.disk.rename(f"{LOGS}/{PARTITION}", gone)
+        self.disk.sync_folder(LOGS)  # as Kafka's Utils.atomicMoveWithFallback does
         self.disk.delete_folder(gone)
         self.checkpoint_of({HIGH_WATERMARK_CHECKPOINT: -1, LOG_START_OFFSET_CHECKPOINT: -1})
 

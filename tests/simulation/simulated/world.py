@@ -259,7 +259,11 @@ class World:
                 for name, life in LAST_CLIENTS.items():
                     self._quietly(lives(self.own, life), name)
             if self.own_agent is not None:
-                self._quietly(self.own_agent.live, "the last agent of the own log")
+                for _ in range(ROUNDS_MAX):
+                    before = {*self.store.objects}
+                    self._quietly(self.own_agent.live, "the last agent of the own log")
+                    if before == {*self.store.objects}:
+                        break
                 check_agent(self.judge, self.own_agent)
             before = {*self.store.objects}
             self._quietly(own.offload, "offload of the own directory")
