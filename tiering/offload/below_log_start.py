@@ -17,7 +17,7 @@ import numpy as np
 
 from local_log.disk import parent_of
 from local_log.errors import Corrupt, NotFound
-from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TOPICS
 from local_log.formats.primitives import INT64_MAX
 from local_log.formats.record import NO_EPOCH
 from local_log.log_dir import LogDir
@@ -91,8 +91,8 @@ def why_start_is_unknown(log: LogReader) -> str:
     try:
         # A broker that is started again with no record above its log start offset has no leader epoch at all.
         first = log.leader_epochs[0].start_offset if log.leader_epochs else log.log_end_offset if log.last_epoch else 0
-        if first <= log.log_start_offset:
-            return ""
+        if first <= log.log_start_offset or TOPICS in log.disk.names(log_dir.path):
+            return ""  # log directories of our own know where their logs start, and write it only when that moves
         is_written = log.disk.state(start_file).modified_ns >= log.disk.state(epochs_file).modified_ns
         # It may have been written since the log start offset was read.
         if is_written and log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT).get(log.partition, 0) <= log.log_start_offset:

@@ -16,7 +16,7 @@ from small_logs import NOW, follow, marker, records
 from local_log.engine.manager.retention import delete_old_segments
 from local_log.engine.producers.state import Origin
 from local_log.formats.checkpoints import EpochEntry, write_epochs, write_offsets
-from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
+from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA, TOPICS
 from local_log.formats.partition_metadata import write_topic_id
 from local_log.formats.producer_snapshot import read_producer_snapshot, write_producer_snapshot
 from remote.manifest.losses import lost_ranges
@@ -223,6 +223,21 @@ def test_nothing_is_copied_until_the_broker_has_written_where_the_log_starts_now
     assert any(d.action is Action.copy for d in plan(reader, log.store).decisions)
     start.write_bytes(write_offsets({log.reader.partition: 32}))  # after the reader has read it
     assert not any(d.action is Action.copy for d in plan(replace(reader), log.store).decisions)
+
+
+def test_a_log_directory_of_our_own_knows_where_its_log_starts(tmp_path: Path) -> None:
+    """It writes that only when it moves: after a crash the file is older than the leader epochs, and stays so."""
+    log = OwnedLog(str(tmp_path))
+    with_epochs(log, 0, 1)
+    log.log.maybe_increment_log_start_offset(16)
+    epochs, start = Path(log.folder, LEADER_EPOCH_CHECKPOINT), tmp_path / LOG_START_OFFSET_CHECKPOINT
+    start.write_bytes(write_offsets({}))
+    written_ns = epochs.stat().st_mtime_ns
+    os.utime(start, ns=(written_ns - 1, written_ns - 1))
+    reader = replace(log.reader, checkpointed_start=0)
+    assert not any(d.action is Action.copy for d in plan(reader, log.store).decisions)
+    (tmp_path / TOPICS).write_text("")
+    assert any(d.action is Action.copy for d in plan(reader, log.store).decisions)
 
 
 def test_a_log_start_in_a_hole_that_compaction_has_left_before_another_epoch_is_no_gap(tmp_path: Path) -> None:
