@@ -53,6 +53,8 @@ LASTS_MS = HOUR_MS
 """How long an agent lives that is alone."""
 SLEEPS_LONGER = (1, 1, 1, 6, 60)
 """How many times as long as it has asked for a loop sleeps: its machine has other things to do."""
+WAITS_S = 60
+"""How long a thread waits before it looks again whether a lock is free."""
 KILLED = 0.01
 """How often a process ends at a change of its folder."""
 NO_DAMAGE = tuple(f"{kind}: " for kind in (Finding.lost, Finding.orphan, Finding.dangling_pin))
@@ -115,7 +117,7 @@ class Lock:
 
     def __enter__(self) -> None:
         while self._is_held:
-            self._process.pause()
+            self._process.sleep(WAITS_S)
         self._is_held = True
 
     def __exit__(self, *error: object) -> None:

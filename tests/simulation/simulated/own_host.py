@@ -144,7 +144,11 @@ class OwnHost:
     @property
     def last_stable_offset(self) -> int:
         """Below it every transaction is ended, or its records are deleted."""
-        start = self.tier.log(PARTITION).log_start_offset if not self.tier.offline else 0
+        start = self.tier.log(PARTITION).log_start_offset if not self.tier.offline else self.start_max
+        return max(start, min([self.end, *self._open(start).values()]))
+
+    def _open(self, start: int = 0) -> dict[int, int]:
+        """The first offsets of the transactions that are open, by producer, of those with records from `start` on."""
         first: dict[int, int] = {}
         for base, body in self.committed.items():
             batch = batch_at(body, 0)
@@ -152,7 +156,7 @@ class OwnHost:
                 first.pop(batch.producer_id, None)
             elif batch.is_transactional and batch.last_offset >= start:
                 first.setdefault(batch.producer_id, base)
-        return max(start, min([self.end, *first.values()]))
+        return first
 
     # What happens
 
@@ -382,7 +386,8 @@ class OwnHost:
         self.disk.fault = None
         if self.tier.offline:
             self._crashes(0.0, "its disk was mended")
-        for producer in sorted(self.log.producers.ongoing.values()):
+        # Those, too, of which the log has no record any more: their coordinator knows of them.
+        for producer in sorted({*self.log.producers.ongoing.values(), *self._open()}):
             self._append(marker(0, producer, commit=True, time=self.schedule.now), Origin.COORDINATOR)
         for producer in sorted(self.compacted.log.producers.ongoing.values()):
             self.compacted.ends(producer, is_committed=True)
