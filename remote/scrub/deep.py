@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from local_log.errors import Corrupt, Invalid, placed
+from local_log.errors import Corrupt, Invalid, Missing, placed
 from local_log.formats.checkpoints import read_epochs
 from local_log.formats.checksum import crc32c
 from local_log.formats.chunks import CHUNK_BYTES
@@ -164,12 +164,14 @@ class DeepScrub:
         """What is found in a segment, or the reason why it cannot be read. Raises Unavailable, RequestsExhausted."""
         if self._of_partition is None or self._of_partition.manifest is not unread.manifest:
             self._of_partition = PartitionDeepScrub(self.store, self.decoded(self.store), unread.manifest)
-        try:
-            found = self._of_partition.check(unread.entry)
-        except Invalid as e:
-            key = unread.manifest.path.segment(unread.entry.log_name)
-            return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
         path, entry = unread.manifest.path, unread.entry
+        try:
+            found = self._of_partition.check(entry)
+        except Missing as e:
+            found = ScrubbedSegment((Finding(Kind.missing_object, e.file, e.problem),))
+        except Invalid as e:
+            key = path.segment(entry.log_name)
+            return ScrubbedSegment((Finding(Kind.unreadable, key, str(e).removeprefix(f"{key}: ")),))
         if found.findings and not is_named_still(self.store, path, entry.log_name):
             return ScrubbedSegment((not_checked(path, not_named_any_more(entry.log_name)),))
         return found

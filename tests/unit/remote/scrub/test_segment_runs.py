@@ -1,5 +1,7 @@
 """Deep scrubs cut into tasks: every segment is in one of them, and together they ask no more often than they may."""
 
+from dataclasses import replace
+
 import pytest
 from archive_fakes import MemoryStore
 from scrubbed import LATER_MS, TXN, newest
@@ -33,9 +35,11 @@ def test_the_requests_of_a_stretch_are_foretold_where_segments_are_small(store: 
         assert scrub_run(budget, StoredBytes, part).requests == part.requests == budget.requests
 
 
-def test_a_segment_that_was_deleted_since_the_scrub_began_is_no_damage(store: MemoryStore) -> None:
+@pytest.mark.parametrize("encoding", ["identity", "zstd"])
+def test_a_segment_that_was_deleted_since_the_scrub_began_is_no_damage(store: MemoryStore, encoding: str) -> None:
     """Its manifest does not name it any more: here the whole partition is gone, as after a deletion of the topic."""
     (part, *_) = cut(store, 1)
+    part = replace(part, entries=tuple(replace(entry, encoding=encoding) for entry in part.entries))
     for key in [key for key in store.objects if key.startswith(part.manifest.path.prefix)]:
         del store.objects[key]
     found = scrub_run(RequestBudget(store), StoredBytes, part).found
