@@ -181,6 +181,7 @@ class AgentHost:
         """An agent, until it is stopped. Only one at a time has the log directory."""
         if not self.may_begin():
             return
+        self.ends()  # the one before may have died in one of its threads
         self.process = actor
         self.disk.changed = self._may_end
         try:
