@@ -129,7 +129,7 @@ class Agent:
             changes = state.take_in_look(marks, views)
             self._has_looked = True
             if self._source.copied is not None:
-                vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms)
+                vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms, changes.dropped)
                 changes = Changes(changes.noted, (*changes.dropped, *vanished))
         state.there.keep(state.views, marks, now_ms)
         known = {key_of(v.partition, v.topic_id): v.archived for v in views.values() if v.archived is not None and v.topic_id}

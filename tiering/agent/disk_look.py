@@ -15,7 +15,7 @@ def on_disk(view: PartitionView, mark: Mark, before: Mark | None, retention: Top
         seen = _seen(view, mark, before)
     except LogError:
         return view
-    if view.seen is not None and view.seen.topic_id != seen.topic_id:
+    if any(known not in (None, seen.topic_id) for known in (view.topic_id, mark.topic_id)):
         return view  # the folder is another topic's since the look, and the next look tells that this one is gone
     return view.on_disk(seen, retention)
 

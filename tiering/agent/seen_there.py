@@ -1,6 +1,6 @@
 """What offloads and agents remember of the log directories, kept by an agent: what disappeared while none ran is noticed, too."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -40,22 +40,37 @@ class SeenThere:
         self._formers: dict[tuple[str, str], SeenLog] = {}
         """By folder and topic id, logs whose folder has become another topic's before their losses were acknowledged."""
         self._kept_ms: dict[str, int] = {}
+        self._noticed: set[tuple[str, str]] = set()
+        """The folders and topic ids of logs that are known to be gone."""
 
     def gone(
-        self, wanted: Callable[[str], bool], marks: Mapping[str, Mark], archived: Mapping[str, Archived], now_ms: int
+        self,
+        wanted: Callable[[str], bool],
+        marks: Mapping[str, Mark],
+        archived: Mapping[str, Archived],
+        now_ms: int,
+        dropped: Iterable[Lost] = (),
     ) -> Iterator[Lost]:
         """What has disappeared since an offload or an agent last saw it: of each log directory when it is first there.
 
-        `marks` are the partitions that are there, by folder, `archived` is what is known of the archive, by `key_of`.
+        And what is remembered of a folder that is another topic's by now, but for those that the look has `dropped`. `marks` are
+        the partitions that are there, by folder, `archived` is what is known of the archive, by `key_of`.
         """
+        self._noticed |= {(mark.folder, view.topic_id) for view, mark in dropped if view.topic_id is not None}
         for log_dir in self._log_dirs:
-            if log_dir.path in self._known:
-                continue
             try:
-                state, gone = log_dir.disk.state(log_dir.path), self._gone(log_dir, wanted, marks)
+                state = log_dir.disk.state(log_dir.path)
+                if log_dir.path in self._known:
+                    gone = self._made_again(log_dir, self._known[log_dir.path], marks)
+                else:
+                    gone = self._gone(log_dir, wanted, marks)
             except LogError:
                 continue  # who looks at the directory tells
             for one in gone:
+                folder = f"{log_dir.path}/{one.partition}"
+                if (folder, one.seen.topic_id) in self._noticed:
+                    continue
+                self._noticed.add((folder, one.seen.topic_id))
                 of = archived.get(key_of(one.partition, one.seen.topic_id))
                 seen, is_recorded = _on_disk(one.seen, of, now_ms), one.seen.recorded_ms > 0
                 view = PartitionView(log_dir.path, one.partition, archived=of, seen=seen, is_recorded=is_recorded)
@@ -71,12 +86,19 @@ class SeenThere:
         except LogError as e:
             self._hurt(e)
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
-        ids = {mark.partition: mark.topic_id for mark in marks.values() if mark.log_dir == log_dir}
-        former = [(p, seen) for p, seen in known.items() if ids.get(p) not in (None, seen.topic_id)]
-        former += ((p, seen) for p, seen in formers if wanted(p.topic))
-        self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
+        logs = self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
         self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
-        return (*gone, *(GoneLog(p, seen, is_former=True) for p, seen in former))
+        former = (GoneLog(p, seen, is_former=True) for p, seen in formers if wanted(p.topic))
+        return (*gone, *self._made_again(log_dir, logs, marks), *former)
+
+    def _made_again(self, log_dir: LogDir, known: Mapping[str, SeenLog], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
+        """Logs whose folders the last look has found to be other topics'."""
+        there = ((mark, known.get(mark.folder)) for mark in marks.values() if mark.log_dir == log_dir)
+        return tuple(
+            GoneLog(mark.partition, seen, is_former=True)
+            for mark, seen in there
+            if seen is not None and mark.topic_id not in (None, seen.topic_id)
+        )
 
     def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
         """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS."""

@@ -1,5 +1,6 @@
 """What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
 
+import pytest
 from agents import LOGS, MINUTE_MS, STATE, World, roll_again
 from archive_fakes import FailsBefore
 from local_tiers import ORDERS, produce
@@ -119,6 +120,36 @@ def test_what_was_lost_with_a_topic_that_was_made_again_while_no_agent_ran_is_to
     world.make_again()
     world.assert_told(world.lives(10), world.lost)
     world.assert_told(world.lives(10), world.lost)
+
+
+def test_what_was_lost_with_a_topic_that_was_made_again_during_the_first_look_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what only the state folder knows of: the log has grown since the manifest has recorded it."""
+    world, checkpoint = TopicMadeAgain(), "replication-offset-checkpoint"
+    log = world.logs()[ONE]
+    end, few, offsets = log.log_end_offset, log.segments[2].base_offset, world.disk.read(f"{LOGS}/{checkpoint}").decode()
+    world.rewrite(checkpoint, offsets.replace(f"g-codec-lz4 0 {end}", f"g-codec-lz4 0 {few:04d}"))
+    for name in world.disk.files(f"{LOGS}/{ONE}"):
+        if name[0].isdigit() and name >= f"{few:020d}":
+            world.disk.delete(f"{LOGS}/{ONE}/{name}")
+    world.lives(5)
+    world.has(ONE)
+    takes_nothing = FailsBefore(world.archive, Unavailable("full"), lambda verb, *_: verb in ("upload", "put_if_absent"))
+    world.run(*world.agent(takes_nothing), 3)
+    stored = load_newest(world.archive, world.path)
+    assert stored is not None
+    assert max(stored.manifest.local_log_end_offsets.values()) < end
+    read, left = world.disk.read, [True]
+
+    def then_made_again(file: str, start: int = 0, end: int | None = None) -> bytes:
+        found = read(file, start, end)
+        if file == f"{LOGS}/{ONE}/{PARTITION_METADATA}" and left:
+            left.clear()
+            world.make_again()
+        return found
+
+    monkeypatch.setattr(world.disk, "read", then_made_again)
+    world.assert_told(world.lives(10), end - stored.manifest.end_offset)
+    world.assert_told(world.lives(10), end - stored.manifest.end_offset)
 
 
 def test_what_a_former_topic_lost_is_told_by_an_agent_that_remembers_nothing() -> None:
