@@ -94,7 +94,7 @@ def test_a_deliberate_fault_is_found(mutant: str) -> None:
         ("write-to-a-new-topic-that-a-sweep-has-claimed", 71),
         ("delete-below-an-older-version", 125),
         ("rotate-keys-onto-a-later-version", 53),
-        ("archive-what-an-earlier-leader-has-below-the-log-start", 644),
+        ("archive-what-an-earlier-leader-has-below-the-log-start", 1764),
         ("forget-what-waits-below-the-log-start", 112),
         ("forget-a-partition-once-its-loss-is-recorded", 5),
     ],
