@@ -201,7 +201,10 @@ class AgentHost:
         self.ends()
         self.disk = self.disk.after_power_failure(lost, seed)
 
-    def log_is_deleted(self) -> None:
+    def topic_is_deleted(self) -> None:
+        """See Machine."""
+
+    def log_is_new(self) -> None:
         """See Machine."""
 
     def may_begin(self) -> bool:

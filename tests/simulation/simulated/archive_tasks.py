@@ -116,7 +116,7 @@ class Tasks:
             newest = self.judge.newest(self.path)
             archived = newest.manifest.end_offset if newest is not None else 0
             limit = broker.log.high_watermark if actor.chance(self.losses) else min(archived, broker.log.high_watermark)
-            if broker.cluster.brokers.index(broker) in broker.cluster.without:
+            if not broker.has_replica:
                 return
             bases = [s.base_offset for s in broker.log.local.segments if broker.log.log_start_offset < s.base_offset <= limit]
             if bases:

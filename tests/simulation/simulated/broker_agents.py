@@ -32,17 +32,25 @@ class BrokerAgent(AgentHost):
     """What is not to be forgotten of topics that were deleted, by their ids."""
     _looked_at: dict[str, Range] = field(default_factory=dict)
     """What agents have found of logs that the archive knew when they looked again: it is in the folder by then."""
+    _came_back: set[str] = field(default_factory=set)
+    """Topics whose log was moved away and back: the folder may have what it had before."""
     _grew: dict[str, tuple[int, Range]] = field(default_factory=dict)
     """The same, and when the agent that lives now has looked: KEEP_MS later the folder has it, too."""
 
     def __post_init__(self) -> None:
         self.broker.machine, self.of, self.topic = self, self.broker.name, PARTITION.topic
 
-    def log_is_deleted(self) -> None:
+    def log_is_new(self) -> None:
+        """What it had before is forgotten with it, unless an agent has noticed that it was gone: other replicas have it."""
+        self._came_back.add(self.tasks.path.topic_id)
+        self._looked_at.pop(self.tasks.path.topic_id, None)
+        self._grew.pop(self.tasks.path.topic_id, None)
+
+    def topic_is_deleted(self) -> None:
         """What is kept of its log is not to be forgotten."""
         log_dir = LogDir(self.broker.disk, LOGS)
         seen = SeenFile.of(self.disk, STATE, log_dir, self.tasks.judge.store.url).load().get(PARTITION)
-        if seen is not None:
+        if seen is not None and seen.topic_id not in self._came_back:
             self.known.setdefault(seen.topic_id, []).append((seen.start_offset, seen.end_offset))
         for topic_id, offsets in self._looked_at.items():
             self.known.setdefault(topic_id, []).append(offsets)

@@ -73,6 +73,10 @@ class Broker:
         self.checkpoint()
 
     @property
+    def has_replica(self) -> bool:
+        return self.cluster.brokers.index(self) not in self.cluster.without
+
+    @property
     def source(self) -> str:
         """The id of its log directory."""
         return self.name * 22
@@ -89,8 +93,6 @@ class Broker:
 
     def gives_up(self) -> None:
         """It has no replica any more."""
-        if self.machine is not None:
-            self.machine.log_is_deleted()
         gone = f"{LOGS}/{PARTITION}.{self.cluster.path.topic_id.lower()}-delete"
         self.disk.rename(f"{LOGS}/{PARTITION}", gone)
         self.disk.sync_folder(LOGS)  # as Kafka's Utils.atomicMoveWithFallback does
@@ -332,6 +334,8 @@ class Cluster:
         self.open_batches, self.fetched, self.in_sync = {}, {}, {0, 1, 2}
         for number, broker in enumerate(self.brokers):
             broker.disk.now_ms = self.schedule.now
+            if broker.machine is not None:
+                broker.machine.topic_is_deleted()
             broker.takes_up() if number in self.without else broker.remake()
         self.without, self.gave_up_at = set(), {}
         self.schedule.tell("cluster", f"the topic is deleted and made again with the id {topic_id}")
@@ -355,6 +359,8 @@ class Cluster:
         for number in sorted(self.without):
             self.without.discard(number)
             self.brokers[number].takes_up()
+            if (machine := self.brokers[number].machine) is not None:
+                machine.log_is_new()
             self.brokers[number].log.truncate_fully_and_start_at(self.log.log_start_offset)
 
     def fall_behind(self) -> None:

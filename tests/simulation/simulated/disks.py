@@ -43,8 +43,11 @@ class Machine(Protocol):
     def loses_power(self, lost: float, seed: int) -> None:
         """With it: what was not synced may be lost."""
 
-    def log_is_deleted(self) -> None:
-        """The log is about to be deleted."""
+    def topic_is_deleted(self) -> None:
+        """All replicas of the log are about to be deleted."""
+
+    def log_is_new(self) -> None:
+        """The log was moved away and back: it is empty."""
 
 
 @dataclass(frozen=True)
