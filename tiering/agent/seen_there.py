@@ -56,6 +56,7 @@ class SeenThere:
         And what is remembered of a folder that is another topic's by now, but for those that the look has `dropped`. `marks` are
         the partitions that are there, by folder, `archived` is what is known of the archive, by `key_of`.
         """
+        self._noticed -= {(mark.folder, mark.topic_id) for mark in marks.values() if mark.topic_id is not None}  # back again
         self._noticed |= {(mark.folder, view.topic_id) for view, mark in dropped if view.topic_id is not None}
         for log_dir in self._log_dirs:
             try:

@@ -45,8 +45,8 @@ class PartitionView:
     `seen` is its log on disk at the last scan, `waits` the segments that the last plan did not copy yet. With `archived` these
     give its `lag`. A partition that `is_left_alone` is not archived. `retention` is its broker's. `gone_ms` is when it was found
     gone from its log directory, 0 if it is there; `is_recorded` and `is_gone_recorded` say whether its manifest has recorded the
-    log of this directory, and that it is gone. `formers` are
-    topics that had its name before, and are gone with offsets that count as lost.
+    log of this directory, and that it is gone. `formers` are topics that had its name before, and are gone with offsets that
+    count as lost.
     """
 
     log_dir: str

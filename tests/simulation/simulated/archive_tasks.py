@@ -12,7 +12,7 @@ from remote.store.retrying import Retrying
 from remote.store.store_time import StoreRun, store_now_ms
 from remote.transforms.encoder import Encryption, Transforms
 from remote.transforms.keys import LocalKeyRing
-from simulated.brokers import LOGS, PATH, Broker, Copy
+from simulated.broker import LOGS, PATH, Broker, Copy
 from simulated.disks import DiskOf, HasDisk
 from simulated.judge import Judge
 from simulated.profiles import Profile

@@ -11,7 +11,7 @@ from local_log.errors import LogError
 from local_log.formats.filenames import offset_file
 from local_log.formats.header_layout import ATTRIBUTES_AT, LENGTH_AT, MAGIC_AT
 from remote.keys import LOG, PartitionPath
-from simulated.brokers import Broker
+from simulated.broker import Broker
 from simulated.judge import Judge
 from simulated.restores import restored
 from simulated.schedule import Schedule

@@ -8,7 +8,7 @@ from local_log.ranges import Range
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from simulated.agents import STATE, AgentHost
-from simulated.brokers import LOGS, PARTITION, Broker
+from simulated.broker import LOGS, PARTITION, Broker
 from simulated.disks import DiskOf
 from simulated.schedule import MINUTE_MS, Actor
 from tiering.agent.agent import Agent
@@ -32,10 +32,10 @@ class BrokerAgent(AgentHost):
     """What is not to be forgotten of topics that were deleted, by their ids."""
     _looked_at: dict[str, Range] = field(default_factory=dict)
     """What agents have found of logs that the archive knew when they looked again: it is in the folder by then."""
-    _came_back: set[str] = field(default_factory=set)
-    """Topics whose log was moved away and back: the folder may have what it had before."""
     _grew: dict[str, tuple[int, Range]] = field(default_factory=dict)
     """The same, and when the agent that lives now has looked: KEEP_MS later the folder has it, too."""
+    _came_back: set[str] = field(default_factory=set)
+    """Topics whose log was moved away and back: the folder may have what it had before."""
 
     def __post_init__(self) -> None:
         self.broker.machine, self.of, self.topic = self, self.broker.name, PARTITION.topic

@@ -24,7 +24,8 @@ from local_log.formats.header_layout import BATCH_HEADER_BYTES
 from remote.keys import PartitionPath
 from simulated import own_compacted
 from simulated.archive_tasks import OWN_TOPIC
-from simulated.disks import Machine, QuietDisk
+from simulated.disks import Machine
+from simulated.failing_disk import FailingDisk
 from simulated.own_compacted import CompactedTopic
 from simulated.schedule import HOUR_MS, Actor, Schedule
 from tiering.local_tier.local_tier import LocalTier
@@ -39,47 +40,6 @@ HAPPENINGS = {
 FAULTS = (("write", "EIO"), ("write", "ENOSPC"), ("write", "short"), ("sync", "EIO"), ("sync", "EIO"), ("rename", "EIO"))
 REMEMBERED_MS = 10 * HOUR_MS
 """Within this time a producer that is idle is not forgotten."""
-
-
-class FailingDisk(QuietDisk):
-    """A disk of which one call may fail: `fault` is what becomes of the next one of that verb.
-
-    What a failed `sync` was to write is never written: the system takes these pages for clean, and the next `sync` for done.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fault: tuple[str, str] | None = None
-        self._taken_for_clean: set[object] = set()
-
-    def _fails(self, verb: str, path: str) -> bool:
-        """Whether a write is to be short. Raises Unreadable for what fails."""
-        if self.fault is None or self.fault[0] != verb:
-            return False
-        kind, self.fault = self.fault[1], None
-        if kind != "short":
-            raise Unreadable(f"{path}: {kind}")
-        return True
-
-    def write(self, file: str, start: int, data: bytes) -> None:
-        if self._fails("write", file):
-            super().write(file, start, data[: len(data) // 2])
-            raise Unreadable(f"{file}: a short write")
-        super().write(file, start, data)
-
-    def sync(self, file: str) -> None:
-        node = self._file(file)
-        try:
-            self._fails("sync", file)
-        except Unreadable:
-            self._taken_for_clean.add(node)
-            raise
-        if node not in self._taken_for_clean:
-            super().sync(file)
-
-    def rename(self, path: str, to: str) -> None:
-        self._fails("rename", path)
-        super().rename(path, to)
 
 
 @dataclass(eq=False)

@@ -7,32 +7,28 @@ from random import Random  # noqa: TID251  # seeded
 
 from archive_fakes import CountingIds
 
-from local_log.engine.unified_log import UnifiedLog
-from local_log.errors import LogError
 from local_log.formats.primitives import INT64_MAX
-from local_log.ranges import Ranges
 from remote import archive
 from remote.keys import PartitionPath
-from remote.manifest.model import Manifest
-from remote.read.log import ArchivedLog
 from simulated.agents import AGENT, AgentHost
 from simulated.agents_judge import check_agent, check_agents
 from simulated.archive_tasks import Act, Tasks
 from simulated.bit_rot import BitRot
+from simulated.broker import Broker
 from simulated.broker_agents import BrokerAgent
-from simulated.brokers import REMAKE, Broker, Cluster
+from simulated.brokers import REMAKE, Cluster
 from simulated.clients import lives, produces
 from simulated.consumer_groups import last_viewer, views_in_group
 from simulated.drawn import drawn
 from simulated.endpoint_readers import EndpointReaders
 from simulated.groups import last_mover, last_reader, moves_in_group, reads_in_group
-from simulated.judge import Judge, Named, Watched
+from simulated.judge import Judge, Watched
 from simulated.own_agents import OwnAgent
 from simulated.own_host import OwnHost, SteadyHost
 from simulated.own_tasks import OwnTasks
 from simulated.profiles import profile_of
-from simulated.readers import archived, batches_of, reads
-from simulated.restores import restored
+from simulated.readers import reads
+from simulated.remains import Remains
 from simulated.schedule import GOES_ON, HAPPENS, HOUR_MS, MINUTE_MS, SLEEPS, Actor, Event, Schedule
 from simulated.scrubs import anomalies
 from simulated.serving_host import ServingHost
@@ -341,58 +337,8 @@ class World:
             raise self.schedule.violated(f"a scrub finds {findings[0]}")
 
     def _judge_logs(self) -> list[bool]:
-        return [self._judge_log(path, watched) for path, watched in self.judge.watched.items()]
-
-    def _judge_log(self, path: PartitionPath, watched: Watched) -> bool:
-        """What is left of a log in the archive; whether something of it waits to be deleted."""
-        judge, newest = self.judge, self.judge.newest(path)
-        if newest is None:
-            return False
-        m = newest.manifest
-        if m.is_deleted:
-            if not watched.may_be_deleted:
-                raise self.schedule.violated(f"{path} was deleted by nobody")
-            return bool(m.deleting)
-        log = archived(judge.unwatched, m)
-        found = batches_of(log, m.log_start_offset, m.end_offset)
-        judge.read(path, found, "the last reader")
-        judge.check_whole(m, found, m.log_start_offset, m.end_offset, "the last reader")
-        judge.check_aborted(path, found, log.aborted(m.log_start_offset, m.end_offset), "the last reader")
-        self._judge_parts(newest, log, found)
-        judge.check_gaps(m)
-        if path == self.cluster.path:
-            judge.check_losses(m, {broker.source: _held(broker.log) for broker in self.cluster.brokers})
-        elif self.own is not None and path == self.own.path:
-            judge.check_losses(m, dict.fromkeys(m.local_log_start_offsets, _held(self.own.log)))
-        self._restored(m)
-        gone = {n for n in watched.acknowledged if n >= m.end_offset}
-        if gone:
-            raise self.schedule.violated(
-                f"offsets {min(gone)} to {max(gone)} of {path} were archived, and the archive ends at {m.end_offset}"
-            )
-        return bool(m.deleting)
-
-    def _judge_parts(self, newest: Named, log: ArchivedLog, found: dict[int, bytes]) -> None:
-        """Who reads one segment alone is told, too, which of its transactions were aborted, wherever that was."""
-        m = newest.manifest
-        for entry in newest.entries.values():
-            start, end = max(entry.base_offset, m.log_start_offset), min(entry.end_offset, m.end_offset)
-            part = {base: body for base, body in found.items() if start <= base < end}
-            if part:
-                who = f"the last reader of [{start}, {end}) alone"
-                self.judge.check_aborted(m.path, part, log.aborted(start, end), who)
-
-    def _restored(self, manifest: Manifest) -> None:
-        """A restore onto an empty disk gives all that the archive has, and a log that opens."""
-        try:
-            found = restored(self.judge.unwatched, manifest, self.schedule.now)
-        except LogError as e:
-            raise self.schedule.violated(f"a restore of {manifest.path} fails: {e!r}") from e
-        self.judge.read(manifest.path, found.batches, "a restore")
-        self.judge.check_whole(manifest, found.batches, manifest.log_start_offset, manifest.end_offset, "a restore")
-        self.judge.check_markers(manifest, found.batches, found.markers, "a restore")
-        if found.end != manifest.end_offset + len(found.markers):
-            raise self.schedule.violated(f"a restored log ends at {found.end}, the archive at {manifest.end_offset}")
+        remains = Remains(self.judge, self.cluster, self.own)
+        return [remains.check(path, watched) for path, watched in self.judge.watched.items()]
 
 
 def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
@@ -404,9 +350,3 @@ def _is_replicated(broker: Broker, brokers: Iterable[Broker]) -> bool:
     logs, end = [other.log for other in brokers if other is not broker], broker.log.local.segments.active.base_offset
     parts = [(log, log.local.segments.first.base_offset, log.local.segments.active.base_offset) for log in logs]
     return any(first >= log.log_start_offset and active >= end for log, first, active in parts)
-
-
-def _held(log: UnifiedLog) -> Ranges:
-    """What can be copied of a log: an inactive segment with all of its batches, the active one from the log start offset on."""
-    active = log.local.segments.active.base_offset
-    return (log.local.segments.first.base_offset, active), (max(log.log_start_offset, active), log.log_end_offset)

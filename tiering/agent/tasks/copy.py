@@ -126,9 +126,15 @@ class CopyTask:
             if done.entry is None and done.error is None:
                 continue
             self._keep(mark.folder, run)
-            archived, is_recorded = Archived.of(done.manifest) if done.manifest is not None else None, done.entry is not None
+            archived = Archived.of(done.manifest) if done.manifest is not None else None
             return Outcome(
-                job, copied=done.entry, archived=archived, is_recorded=is_recorded, refused=done.error, has_more=True, requests=1
+                job,
+                copied=done.entry,
+                archived=archived,
+                is_recorded=done.entry is not None,  # in the commit of the copy
+                refused=done.error,
+                has_more=True,
+                requests=1,
             )
         return Outcome(job, archived=self._newest(mark), is_recorded=True)
 

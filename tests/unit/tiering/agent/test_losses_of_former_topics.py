@@ -1,5 +1,7 @@
 """What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
 
+from dataclasses import replace
+
 import pytest
 from agents import LOGS, MINUTE_MS, STATE, World, roll_again
 from archive_fakes import FailsBefore
@@ -14,6 +16,9 @@ from remote.keys import PartitionPath
 from remote.manifest.losses import acknowledged, lost_ranges, unacknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.agent import Agent
+from tiering.agent.memory import MemoryFile
+from tiering.agent.seen_there import SeenThere
+from tiering.agent.watch import Mark, look
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
 
@@ -150,6 +155,20 @@ def test_what_was_lost_with_a_topic_that_was_made_again_during_the_first_look_is
     monkeypatch.setattr(world.disk, "read", then_made_again)
     world.assert_told(world.lives(10), end - stored.manifest.end_offset)
     world.assert_told(world.lives(10), end - stored.manifest.end_offset)
+
+
+def test_a_log_that_came_back_is_noticed_again_when_its_folder_is_another_topic_s() -> None:
+    world = TopicMadeAgain()
+    world.lives(5)
+    log_dir, now_ms = world.log_dir(), world.clock.now
+    there = SeenThere((log_dir,), MemoryFile(world.disk, STATE, "agent.json"), "memory://store", world.clock, world.said.append)
+    (before,) = look(log_dir, lambda topic: topic == world.path.topic, now_ms)
+    after = replace(before, topic_id="Z" * 21 + "A")
+
+    def noticed(mark: Mark) -> int:
+        return len([*there.gone(lambda topic: topic == world.path.topic, {mark.folder: mark}, {}, now_ms)])
+
+    assert [noticed(mark) for mark in (before, after, after, before, after)] == [0, 1, 0, 0, 1]
 
 
 def test_what_a_former_topic_lost_is_told_by_an_agent_that_remembers_nothing() -> None:
