@@ -76,9 +76,11 @@ class BrokerAgent(AgentHost):
         self._grew.clear()
 
     def is_calm(self, view: AgentView) -> None:
-        """See AgentHost; and manifests have recorded by then that logs are gone of topics that were deleted."""
+        """See AgentHost; it shows the topic that is there, and manifests have recorded that logs are gone of those before it."""
         super().is_calm(view)
-        judge = self.tasks.judge
+        judge, shown = self.tasks.judge, {one.topic_id for one in view.partitions}
+        if shown != ({self.tasks.path.topic_id} if self.broker.has_replica else set()):
+            raise self.tasks.schedule.violated(f"{self.name}, which lives on, shows {shown}, not {self.tasks.path.topic_id}")
         for path in (self.path(topic_id) for topic_id in self.known if topic_id != self.tasks.path.topic_id):
             newest = judge.newest(path)
             if newest is None or newest.manifest.is_deleted or judge.watched[path].may_be_deleted:
