@@ -28,7 +28,7 @@ from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.scrub import ScrubTask
 from tiering.agent.tasks.sweep import SweepTask
 from tiering.agent.tasks.task import Task
-from tiering.agent.workers import InTurn
+from tiering.agent.workers import InTurn, Workers
 from tiering.cluster import Cluster
 from tiering.lag.unprotected import TopicRetention
 from tiering.retention.policy import Given
@@ -140,6 +140,7 @@ class World:
         cluster: Cluster | None = None,
         trouble: Callable[[], Trouble | None] = lambda: None,
         retention: Callable[[str], TopicRetention | None] = lambda topic: None,
+        workers: Workers | None = None,
     ) -> tuple[Agent, Controls]:
         """An agent that starts now."""
         inner, controls = store or self.archive, Controls()
@@ -151,7 +152,7 @@ class World:
         }
         copied = (lambda topic: True) if "copy" in tasks else None
         source = Source((self.log_dir(),), "memory://store", wanted, copied, retention)
-        around = Surroundings(InTurn(self.clock), controls, self.clock, lambda: 0.5, tell, trouble, tell=events)
+        around = Surroundings(workers or InTurn(self.clock), controls, self.clock, lambda: 0.5, tell, trouble, tell=events)
         agent = Agent(
             source, [one for kind in tasks for one in kinds[kind]], settings or Settings(1, BACKOFF), around,
             MemoryFile(self.disk, STATE, "agent.json"),

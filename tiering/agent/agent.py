@@ -62,7 +62,7 @@ class Agent:
         if not self._controls.is_paused:
             for job in queue.next(now_ms):
                 with self._state.lock:
-                    queue.start(job)
+                    self._state.start(job)
                     turn = self._tasks[job.kind].turn(job, self._state)
                 self._workers.start(self._guarded(job, turn))
         self._take_in(self._wait_ms(now_ms))

@@ -55,6 +55,8 @@ class AgentState:
         self._copied: list[str] = []
         self._formers: list[tuple[str, str]] = []
         self._told: dict[Job, str] = {}
+        self._topics: dict[Job, str | None] = {}
+        """Of the jobs that run, whose topic's folder it was when their turns began."""
 
     def now_ms(self) -> int:
         """The time by the agent's clock."""
@@ -80,10 +82,19 @@ class AgentState:
         copied, formers, self._copied, self._formers = tuple(self._copied), tuple(self._formers), [], []
         return replace(changes, copied=copied, formers=formers)
 
+    def start(self, job: Job) -> None:
+        """A turn of the job begins."""
+        self.queue.start(job)
+        self._topics[job] = self._topic_of(job)
+
     def take_in(self, outcome: Outcome) -> None:
-        """What a turn has found and done, in its partition's view and in the counts of its topic; what is new is reported."""
-        now_ms = self.now_ms()
-        view = None if outcome.job.topic_id else self.views.get(outcome.job.subject)  # which is another topic's then
+        """What a turn has found and done, in its partition's view and in the counts of its topic; what is new is reported.
+
+        The view may be another topic's than the turn was of, if the topic was deleted and created again.
+        """
+        now_ms, job = self.now_ms(), outcome.job
+        is_of_view = not job.topic_id and self._topics.pop(job, None) == self._topic_of(job)
+        view = self.views.get(job.subject) if is_of_view else None
         topic = view.partition.topic if view else ""
         self.counts[topic] = self.counts.get(topic, Counts()).after(outcome)
         if view is not None:
@@ -96,6 +107,10 @@ class AgentState:
         if outcome.copied is not None:
             self._copied.append(outcome.job.subject)
             self.round.copied(outcome.job.subject, outcome.copied, now_ms)
+
+    def _topic_of(self, job: Job) -> str | None:
+        mark = self.marks.get(job.subject)
+        return None if mark is None else mark.topic_id
 
     def _news(self, outcome: Outcome, before: PartitionView, after: PartitionView) -> Iterator[str]:
         """Messages of errors and losses that were not there before. A job's error is told once until the job succeeds.

@@ -51,12 +51,12 @@ def has_changed(before: Mark | None, after: Mark, *, waits: bool) -> bool:
 
 
 def opened(mark: Mark) -> LogReader:
-    """The log as it lies there now, with the mark's offsets. Raises NoSuchFile where the folder is another topic's by now."""
+    """The log as it lies there now, with the mark's offsets. Raises NoSuchFile if the folder is not the mark's topic's by now."""
     log = open_log(mark.log_dir.disk, mark.folder, mark.partition, mark.start, mark.high_watermark)
-    if mark.topic_id not in (None, log.topic_id):
+    if mark.topic_id != log.topic_id:
         raise NoSuchFile(
-            f"{mark.folder}: it was the topic of id {mark.topic_id} and is that of {log.topic_id} now, since the topic was "
-            "deleted and created again; look at the folder again"
+            f"{mark.folder}: it was the topic of id {mark.topic_id or 'unknown'} and is that of {log.topic_id} now, since the "
+            "topic was deleted and created again; look at the folder again"
         )
     return log
 

@@ -45,9 +45,9 @@ class OwnAgent(AgentHost):
         found: list[Task] = [
             CopyTask(store, process, process, tasks.transforms(process), own.copies),
             LostPartitionsTask(store, process, process, was_deleted=tier.deleted.__contains__),
-            LocalRetentionTask(store, process, tier, 5 * MINUTE_MS, decoded),
         ]
-        if not process.is_atomic:
+        if not process.is_atomic:  # it rolls the log, and the last agent may not live on to copy that
+            found.append(LocalRetentionTask(store, process, tier, 5 * MINUTE_MS, decoded))
             found.append(ExpireTask(store, process, process, tasks.given, 5 * MINUTE_MS, own, own))
         return found
 

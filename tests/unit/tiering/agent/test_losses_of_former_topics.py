@@ -1,15 +1,15 @@
 """What was lost with a partition is told until somebody acknowledges it, also if its topic is made again."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
-from agents import LOGS, MINUTE_MS, STATE, World, roll_again
+from agents import LOGS, MINUTE_MS, STATE, World, WorldClock, roll_again
 from archive_fakes import FailsBefore
 from local_tiers import ORDERS, produce
 from logs_to_archive import path_of
 from own_worlds import OwnWorld
 
-from local_log.errors import Unavailable
+from local_log.errors import NoSuchFile, Unavailable
 from local_log.formats.filenames import PARTITION_METADATA
 from local_log.formats.primitives import INT64_MAX
 from remote.keys import PartitionPath
@@ -17,8 +17,10 @@ from remote.manifest.losses import acknowledged, lost_ranges, unacknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.agent import Agent
 from tiering.agent.memory import MemoryFile
+from tiering.agent.outcome import Outcome
 from tiering.agent.seen_there import SeenThere
-from tiering.agent.watch import Mark, look
+from tiering.agent.watch import Mark, look, opened
+from tiering.agent.workers import InTurn
 from tiering.metrics.series import LOST
 from tiering.metrics.values import values
 
@@ -51,6 +53,8 @@ class TopicMadeAgain(World):
 
     def fill_again(self) -> None:
         """The topic is made again, and gets as many records as it had."""
+        if self.disk.exists(f"{LOGS}/{ONE}"):
+            self.delete()
         self.has(ONE)
         self.rewrite(f"{ONE}/{PARTITION_METADATA}", "version: 0\ntopic_id: " + "Y" * 21 + "A\n")
 
@@ -180,6 +184,44 @@ def test_what_a_former_topic_lost_is_told_by_an_agent_that_remembers_nothing() -
     world.assert_told(agent, world.lost)
     assert world.said == world.messages()
     world.assert_told(world.lives(10), world.lost)
+
+
+@dataclass
+class SlowTurns(InTurn):
+    """A store that answers late: what turns have done until some time is known only then."""
+
+    clock: WorldClock
+    until_ms: int
+
+    def __post_init__(self) -> None:
+        InTurn.__init__(self, self.clock)
+
+    def finished(self, wait_s: float) -> list[Outcome]:
+        if self.clock.now >= self.until_ms:
+            return super().finished(wait_s)
+        self.clock.sleep(wait_s)
+        return []
+
+
+def test_what_a_turn_has_done_for_a_former_topic_is_not_taken_for_the_one_that_has_its_folder_now() -> None:
+    world = TopicMadeAgain()
+    roll_again(world, ONE)
+    world.lives(5)
+    end, begun = world.logs()[ONE].log_end_offset, world.clock.now
+    silent = FailsBefore(world.archive, Unavailable("refused"), lambda *_: world.clock.now > begun + 2 * MINUTE_MS)
+    workers = SlowTurns(world.clock, begun + 4 * MINUTE_MS)
+    agent, controls = world.agent(silent, tell=world.said.append, workers=workers)
+    world.clock.when(begun + 3 * MINUTE_MS, world.fill_again)
+    world.clock.when(begun + 10 * MINUTE_MS, world.delete)
+    world.run(agent, controls, 20)
+    world.assert_told(agent, end)
+
+
+def test_a_look_that_could_not_read_a_topic_id_lets_no_turn_archive_another_topic() -> None:
+    world = TopicMadeAgain()
+    mark = replace(look(world.log_dir(), lambda topic: topic == world.path.topic, world.clock.now)[0], topic_id=None)
+    with pytest.raises(NoSuchFile, match="look at the folder again"):
+        opened(mark)
 
 
 def test_what_another_broker_lost_of_a_former_topic_is_left_to_it() -> None:
