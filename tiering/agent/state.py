@@ -64,8 +64,9 @@ class AgentState:
 
     def view_of(self, mark: Mark) -> PartitionView | None:
         """The view of the log that a look has found, None if the folder is new or was another topic's."""
-        view = self.views.get(mark.folder)
-        return view if view is None or None in (view.topic_id, mark.topic_id) or view.topic_id == mark.topic_id else None
+        view, before = self.views.get(mark.folder), self.marks.get(mark.folder)
+        known = (view and view.topic_id, before and before.topic_id)  # a turn may have read what a look could not
+        return view if mark.topic_id is None or all(of in (None, mark.topic_id) for of in known) else None
 
     def take_in_look(self, marks: dict[str, Mark], views: dict[str, PartitionView]) -> Changes:
         """Partitions as they are there now; gives what has changed by that."""

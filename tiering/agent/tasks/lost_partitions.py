@@ -46,7 +46,10 @@ class LostPartitionsTask:
     def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
         """A partition is due when it is gone, and no more when it is there again."""
         for view, mark in changes.dropped:
-            if view.seen is None or view.is_left_alone:
+            if view.is_left_alone:
+                continue
+            if view.seen is None:  # no look could read it, but a turn may have
+                self._ask_its_manifest(mark, mark.topic_id, state, now_ms)
                 continue
             job = Job(self.kind, mark.folder, view.seen.topic_id)
             is_asked_for = self.was_deleted(view.seen.topic_id)
@@ -64,7 +67,7 @@ class LostPartitionsTask:
         for _, mark in changes.noted:
             self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
         for folder, topic_id in changes.formers:
-            self._ask_of_former(folder, topic_id, state, now_ms)
+            self._ask_its_manifest(state.marks.get(folder), topic_id, state, now_ms)
 
     def turn(self, job: Job, state: AgentState) -> Callable[[], Outcome]:
         """Tells the manifest of one partition that its log is gone."""
@@ -98,10 +101,9 @@ class LostPartitionsTask:
         state.gone[job] = after
         state.queue.put(job, Waiting(now_ms + LOST_MS))
 
-    def _ask_of_former(self, folder: str, topic_id: str, state: AgentState, now_ms: int) -> None:
-        """Of a former topic that nobody remembers its manifest knows all that is known."""
-        job, mark = Job(self.kind, folder, topic_id), state.marks.get(folder)
-        if mark is None or job in state.gone:
+    def _ask_its_manifest(self, mark: Mark | None, topic_id: str | None, state: AgentState, now_ms: int) -> None:
+        """Of a topic's partition that nobody remembers its manifest knows all that is known."""
+        if mark is None or topic_id is None or (job := Job(self.kind, mark.folder, topic_id)) in state.gone:
             return
         seen = LogSeen((), 0, 0, NOTHING, NOTHING, topic_id, 0)
         state.gone[job] = PartitionView(mark.log_dir.path, mark.partition, seen=seen, gone_ms=now_ms)
