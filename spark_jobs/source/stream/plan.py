@@ -1,4 +1,4 @@
-"""What a stream reads next, from what the archive has and where the stream stands: pure, but for the listing of `newest`.
+"""What a stream reads next, from what the archive has and where the stream stands: pure, but for `newest` and `unseen`.
 
 A stream never goes back. Where the archive seems to end before the place that the stream has reached (a listing that lags, an
 archive that is being filled again), the stream waits there: offsets of a topic with the same id are the same records.
@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from local_log.errors import NotFound
 from remote import archive
 from remote.keys import PartitionPath
+from remote.manifest.losses import has_nothing_for_readers
 from remote.manifest.model import Manifest
+from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
 from spark_jobs.source.limits import ByPartition
 from spark_jobs.source.options import Assign, Strategy, Subscribe
@@ -63,6 +65,22 @@ def ends(manifests: Manifests, start: StreamOffsets, stop_at: ByPartition | None
     """The end offsets of the archived partitions, limited to where the stream ends."""
     limits = stops(manifests, stop_at)
     return {path: max(start.get(path, 0), min(manifests[path].end_offset, limit)) for path, limit in limits.items()}
+
+
+def unseen(store: ObjectStore, manifests: Manifests, start: StreamOffsets) -> StreamOffsets:
+    """The partitions of `start` that readers do not see any more though they are there, where the stream stands in them.
+
+    All that the archive had of such a partition was a loss, which is none any more since its log has come back. Raises
+    Unavailable, Corrupt, Newer.
+    """
+    topic_ids = {path.topic: path.topic_id for path in manifests}
+    hidden = (path for path in start.keys() - manifests.keys() if topic_ids.get(path.topic, path.topic_id) == path.topic_id)
+    return {path: start[path] for path in hidden if _is_there(store, path)}
+
+
+def _is_there(store: ObjectStore, path: PartitionPath) -> bool:
+    stored = load_newest(store, path)
+    return stored is not None and not stored.manifest.is_deleted and has_nothing_for_readers(stored.manifest)
 
 
 def stops(manifests: Manifests, stop_at: ByPartition | None) -> dict[PartitionPath, int]:

@@ -35,7 +35,7 @@ from spark_jobs.source.ranges import resolve
 from spark_jobs.source.stream.cached_manifests import cached_manifests
 from spark_jobs.source.stream.offsets import StreamOffsets, decode, decode_start, encode, encode_end, encode_initial, rate_limited
 from spark_jobs.source.stream.options import StreamOptions
-from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops
+from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops, unseen
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -86,7 +86,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._target is not None
             else newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
         )
-        until = self._newest = ends(self._manifests, begun, self.options.stop_at)
+        there = unseen(self._open(), self._manifests, begun)
+        until: StreamOffsets = {**there, **ends(self._manifests, begun, self.options.stop_at)}
+        self._newest = until
         going_on = begin(self._manifests, begun, until)
         if isinstance(limit, ReadMinRows) and self._is_too_little(going_on, until, limit.min_rows):
             return encode_end(start, begun)

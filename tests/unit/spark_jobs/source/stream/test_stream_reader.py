@@ -11,6 +11,12 @@ from growing import GrowingArchive
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from local_log.errors import NotFound, OffsetOutOfRange
+from remote.clock import RandomIds, SystemClock
+from remote.keys import PartitionPath
+from remote.manifest.losses import Seen, local_deletions_recorded, source_gone
+from remote.manifest.model import never_archived
+from remote.manifest.store import ManifestWriter
+from remote.manifest.transitions import first_seen, source_seen, topic_deleted
 from remote.read.plan import MissingRange
 from remote.store.open import Meter, open_store
 from spark_jobs.source.stream import reader as stream_reader
@@ -315,6 +321,27 @@ def test_a_topic_made_anew_under_the_same_name_is_another_one_and_read_from_its_
     with pytest.raises(DataLoss, match="topic g-codec-none was deleted and created again"):
         stream.partitions(start, end)
     assert offsets(reader(growing, failOnDataLoss="false"), start, end) == list(range(growing.bases[9]))
+
+
+def test_a_partition_of_which_nothing_is_archived_stays_when_its_loss_is_none_any_more(growing: GrowingArchive) -> None:
+    """A broker that gave its replica up has it again: until then its offsets had counted as lost, and readers were told."""
+    store, ids = open_store(growing.url), RandomIds()
+    topic_id = topic_id_of(reader(growing).initialOffset())
+    path = PartitionPath(TOPIC, topic_id, 1)
+    writer = ManifestWriter(store, path, SystemClock(), ids, "a", 0)
+    first = writer.commit(never_archived(TOPIC, topic_id, 1, 0), lambda m: first_seen(m, "a", 0, 5))
+    gone = writer.commit(first, lambda m: source_gone(m, "a", 5, 1))
+    stream = reader(growing)
+    start = stream.latestOffset(stream.initialOffset(), ALL)
+    assert at(start) == {"0": growing.bases[4], "1": 0}
+    back = Seen("a", 0, ((0, 5),))
+    there = writer.commit(gone, lambda m: local_deletions_recorded(source_seen(m, "a", 0, 5), back, 2))
+    end = stream.latestOffset(start, ALL)
+    assert end == start
+    assert offsets(stream, start, end, partition=1) == []
+    writer.commit(there, lambda m: topic_deleted(m, 3))
+    with pytest.raises(DataLoss, match=r"g-codec-none-1: .* the partition is gone from the archive"):
+        stream.partitions(start, stream.latestOffset(start, ALL))
 
 
 def test_an_archive_that_ends_earlier_than_it_did_is_waited_for(growing: GrowingArchive, tmp_path: Path) -> None:
