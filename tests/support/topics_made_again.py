@@ -1,8 +1,12 @@
 """A broker with a topic that is deleted and created again, and what agents tell of that."""
 
+from collections.abc import Callable
+
 from agents import LOGS, MINUTE_MS, World
+from archive_fakes import FailsBefore
 from logs_to_archive import path_of
 
+from local_log.errors import Unavailable
 from local_log.formats.filenames import PARTITION_METADATA
 from local_log.formats.primitives import INT64_MAX
 from remote.manifest.losses import acknowledged, unacknowledged
@@ -44,6 +48,36 @@ class TopicMadeAgain(World):
             self.delete()
         self.has(ONE)
         self.rewrite(f"{ONE}/{PARTITION_METADATA}", "version: 0\ntopic_id: " + "Y" * 21 + "A\n")
+
+    def grow_unrecorded(self) -> int:
+        """The manifest has recorded the beginning of the log, the state folder all of it; gives what is not archived."""
+        checkpoint, log = "replication-offset-checkpoint", self.logs()[ONE]
+        end, few, offsets = log.log_end_offset, log.segments[2].base_offset, self.disk.read(f"{LOGS}/{checkpoint}").decode()
+        self.rewrite(checkpoint, offsets.replace(f"g-codec-lz4 0 {end}", f"g-codec-lz4 0 {few:04d}"))
+        for name in self.disk.files(f"{LOGS}/{ONE}"):
+            if name[0].isdigit() and name >= f"{few:020d}":
+                self.disk.delete(f"{LOGS}/{ONE}/{name}")
+        self.lives(5)
+        self.has(ONE)
+        takes_nothing = FailsBefore(self.archive, Unavailable("full"), lambda verb, *_: verb in ("upload", "put_if_absent"))
+        self.run(*self.agent(takes_nothing), 3)
+        stored = load_newest(self.archive, self.path)
+        assert stored is not None
+        assert max(stored.manifest.local_log_end_offsets.values()) < end
+        return end - stored.manifest.end_offset
+
+    def after_the_next_id(self, act: Callable[[], None]) -> None:
+        """It happens once the topic id has been read, in the midst of a look."""
+        read, left = self.disk.read, [True]
+
+        def then(file: str, start: int = 0, end: int | None = None) -> bytes:
+            found = read(file, start, end)
+            if file == f"{LOGS}/{ONE}/{PARTITION_METADATA}" and left:
+                left.clear()
+                act()
+            return found
+
+        self.disk.read = then  # type: ignore[method-assign]
 
     def lives(self, minutes: int, *acts: object) -> Agent:
         """An agent lives for so long; each of `acts` happens two minutes after the one before."""

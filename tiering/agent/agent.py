@@ -119,12 +119,11 @@ class Agent:
         """Scans the log directories; returns the changes since the last scan, with partitions that are gone."""
         self._next_look_ms = now_ms + self._settings.look_ms
         state = self._state
+        failures = state.failures
         marks, error = self._look_at_folders(now_ms)
         views = {folder: self._look_at_disk(mark) for folder, mark in marks.items()}
         with state.lock:
-            if error is None:
-                state.error = None
-            else:
+            if error is not None:
                 state.hurt(error)
             changes = state.take_in_look(marks, views)
             self._has_looked = True
@@ -133,8 +132,10 @@ class Agent:
                 changes = Changes(changes.noted, (*changes.dropped, *vanished))
         state.there.keep(state.views, marks, now_ms)
         known = {key_of(v.partition, v.topic_id): v.archived for v in views.values() if v.archived is not None and v.topic_id}
-        if error is None and known != state.memory.archived:
+        if error is None and (known != state.memory.archived or not state.is_saved):
             state.remember(archived=known)
+        if state.failures == failures:
+            state.is_well()
         return changes
 
     def _look_at_folders(self, now_ms: int) -> tuple[dict[str, Mark], LogError | None]:

@@ -68,24 +68,25 @@ class SeenThere:
             except LogError:
                 continue  # who looks at the directory tells
             for one in gone:
-                folder = f"{log_dir.path}/{one.partition}"
-                if (folder, one.seen.topic_id) in self._noticed:
-                    continue
-                self._noticed.add((folder, one.seen.topic_id))
-                of = archived.get(key_of(one.partition, one.seen.topic_id))
-                seen, is_recorded = _on_disk(one.seen, of, now_ms), one.seen.recorded_ms > 0
-                view = PartitionView(log_dir.path, one.partition, archived=of, seen=seen, is_recorded=is_recorded)
-                yield view, Mark(log_dir, one.partition, state, False, None, None)
+                mark = Mark(log_dir, one.partition, state, False, None, None, one.seen.topic_id)
+                if (mark.folder, one.seen.topic_id) not in self._noticed:
+                    self._noticed.add((mark.folder, one.seen.topic_id))
+                    yield _view(mark, one.seen, archived.get(key_of(one.partition, one.seen.topic_id)), now_ms), mark
+
+    def remembered(self, mark: Mark, archived: Archived | None, now_ms: int) -> PartitionView | None:
+        """The view of a log as it was seen last, None if it is not remembered."""
+        seen = self._known.get(mark.log_dir.path, {}).get(mark.folder)
+        return None if seen is None or seen.topic_id != mark.topic_id else _view(mark, seen, archived, now_ms)
 
     def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
         if not log_dir.disk.names(log_dir.path):
             return ()
-        known, formers = dict[TopicPartition, SeenLog](), list[tuple[TopicPartition, SeenLog]]()
         try:
             known = self._file(log_dir).load()
             formers = [(p, seen) for file in self._files_of_formers(log_dir) for p, seen in file.load().items()]
         except LogError as e:
             self._hurt(e)
+            return ()  # the next look reads them again
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
         logs = self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
         self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
@@ -112,12 +113,15 @@ class SeenThere:
             changed = {folder: seen for folder, seen in now.items() if seen != known.get(folder)}
             is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
             if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
-                for folder, seen in changed.items():
-                    if (was := known.get(folder)) is not None and was.topic_id != seen.topic_id:
-                        self._keep_former(here[folder], was)
-                self._keep(self._file, log_dir, {here[folder].partition: seen for folder, seen in changed.items()})
-                self._kept_ms[log_dir.path] = now_ms
-                known.update(changed)
+                changed = {folder: seen for folder, seen in changed.items() if self._is_former_kept(here[folder], known, seen)}
+                if self._keep(self._file, log_dir, {here[folder].partition: seen for folder, seen in changed.items()}):
+                    self._kept_ms[log_dir.path] = now_ms
+                    known.update(changed)
+
+    def _is_former_kept(self, mark: Mark, known: Mapping[str, SeenLog], seen: SeenLog) -> bool:
+        """Keeps what is known of the folder's former topic, if it had one; False if that fails."""
+        was = known.get(mark.folder)
+        return was is None or was.topic_id == seen.topic_id or self._keep_former(mark, was)
 
     def keep_gone(self, mark: Mark, seen: LogSeen, recorded_ms: int) -> None:
         """Remembers a log that is gone and was not remembered while it was there; `recorded_ms` is as in SeenLog."""
@@ -131,9 +135,8 @@ class SeenThere:
             return
         if is_former:
             self._keep_former(mark, log)
-        else:
+        elif self._keep(self._file, mark.log_dir, {mark.partition: log}):
             known[mark.folder] = log
-            self._keep(self._file, mark.log_dir, {mark.partition: log})
 
     def forget(self, mark: Mark, topic_id: str) -> None:
         """Forgets a log that is gone, once its manifest has recorded that and nothing of it is lost any more."""
@@ -144,17 +147,22 @@ class SeenThere:
         if self._formers.pop((mark.folder, topic_id), None) is not None:
             self._keep(partial(self._file_of_former, topic_id), mark.log_dir, {mark.partition: None})
 
-    def _keep_former(self, mark: Mark, log: SeenLog) -> None:
-        self._formers[mark.folder, log.topic_id] = log
-        self._keep(partial(self._file_of_former, log.topic_id), mark.log_dir, {mark.partition: log})
+    def _keep_former(self, mark: Mark, log: SeenLog) -> bool:
+        is_kept = self._keep(partial(self._file_of_former, log.topic_id), mark.log_dir, {mark.partition: log})
+        if is_kept:
+            self._formers[mark.folder, log.topic_id] = log
+        return is_kept
 
     def _keep(
         self, file: Callable[[LogDir], SeenFile], log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]
-    ) -> None:
+    ) -> bool:
+        """Whether it could be saved; if not, the error is told, and the next look tries again."""
         try:
             file(log_dir).save(changes, self._clock)
         except LogError as e:
             self._hurt(e)
+            return False
+        return True
 
     def _files_of_formers(self, log_dir: LogDir) -> Iterator[SeenFile]:
         file = self._file(log_dir)
@@ -180,6 +188,13 @@ def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | 
     if known is not None and (known.topic_id, known.start_offset) == (on_disk.topic_id, on_disk.start_offset):
         return replace(known, end_offset=on_disk.end_offset, recorded_ms=recorded_ms and (known.recorded_ms or recorded_ms))
     return SeenLog(on_disk.topic_id, on_disk.start_offset, on_disk.end_offset, None, recorded_ms)
+
+
+def _view(mark: Mark, seen: SeenLog, archived: Archived | None, now_ms: int) -> PartitionView:
+    on_disk = _on_disk(seen, archived, now_ms)
+    return PartitionView(
+        mark.log_dir.path, mark.partition, archived=archived, seen=on_disk, is_recorded=seen.recorded_ms > 0
+    )  # fmt: skip
 
 
 def _former_of(file: SeenFile) -> str:

@@ -47,6 +47,11 @@ class AgentState:
         self.gone: dict[Job, PartitionView] = {}
         self.counts: dict[str, Counts] = {}
         self.error: ErrorRecord | None = None
+        self.failures = 0
+        """How often something that is of no partition has gone wrong."""
+        self._told_errors: set[str] = set()
+        self.is_saved = True
+        """Whether the file has all of the memory."""
         self.memory = memory.load()
         self.log_dirs = source.log_dirs
         self.tell, self.round = around.tell, CopyRound()
@@ -134,12 +139,20 @@ class AgentState:
         self.memory = replace(self.memory, **changes)
         try:
             self._memory_file.save(self.memory)
+            self.is_saved = True
         except LogError as e:
+            self.is_saved = False
             self.hurt(e)
 
     def hurt(self, error: Failure) -> None:
         """What is of no partition goes wrong; it is reported once."""
-        record = ErrorRecord.of(error, self.now_ms())
-        if self.error is None or self.error.message != record.message:
+        self.failures += 1
+        self.error = record = ErrorRecord.of(error, self.now_ms())
+        if record.message not in self._told_errors:
+            self._told_errors.add(record.message)
             self.report(record.message)
-        self.error = record
+
+    def is_well(self) -> None:
+        """Nothing has gone wrong any more that is of no partition."""
+        self.error = None
+        self._told_errors.clear()

@@ -66,11 +66,10 @@ def look(
 ) -> list[Mark]:
     """The partitions of the wanted topics as they lie there now. Raises NotFound, Corrupt, Unreadable: of the directory.
 
-    `before` are the directory's marks of the last look. One that had some and is empty now is a mount point without its disk:
-    what was there is not gone.
+    `before` are the directory's marks of the last look.
     """
-    if before and not log_dir.disk.names(log_dir.path):
-        raise Unreadable(f"{log_dir.path}: it is empty, but had partitions before; check whether its disk is mounted")
+    if before:
+        refuse_unmounted(log_dir)
     found: list[tuple[TopicPartition, FileState, bool, str | None]] = []
     for partition in log_dir.partitions():
         if wanted(partition.topic):
@@ -85,6 +84,12 @@ def look(
     starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
     high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
     return [Mark(log_dir, p, state, is_stable, starts.get(p), high_watermarks.get(p), of) for p, state, is_stable, of in found]
+
+
+def refuse_unmounted(log_dir: LogDir) -> None:
+    """Raises Unreadable if a log directory that had partitions is empty: it is a mount point, and what was there is not gone."""
+    if not log_dir.disk.names(log_dir.path):
+        raise Unreadable(f"{log_dir.path}: it is empty, but had partitions before; check whether its disk is mounted")
 
 
 def _topic_id(log_dir: LogDir, partition: TopicPartition, state: FileState, before: Mark | None) -> str | None:

@@ -40,8 +40,9 @@ class OwnTasks:
         """The agent's copies."""
         own = self._dir(actor)
         run = OffloadLogs(
-            self.tasks.store(actor), actor, actor, own.id(), lambda size: None, self.tasks.transforms(actor), known=self.seen
-        )
+            self.tasks.store(actor), actor, actor, own.id(), lambda size: None, self.tasks.transforms(actor), known=self.seen,
+            deleted_to=own.deleted_to,
+        )  # fmt: skip
         found = own.found(lambda topic: topic == OWN_TOPIC)
         own.settle(PARTITION)
         for _, done in run.run(found, 1):

@@ -26,7 +26,7 @@ from tiering.agent.state import AgentState, Changes
 from tiering.agent.tasks.copy import LOST_MS
 from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.view import PartitionView
-from tiering.agent.watch import Mark
+from tiering.agent.watch import Mark, refuse_unmounted
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen
 
@@ -45,10 +45,13 @@ class LostPartitionsTask:
 
     def plan(self, state: AgentState, changes: Changes, now_ms: int) -> None:
         """A partition is due when it is gone, and no more when it is there again."""
-        for view, mark in changes.dropped:
-            if view.is_left_alone:
+        for _, mark in changes.noted:
+            self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
+        for last, mark in changes.dropped:
+            if last.is_left_alone:
                 continue
-            if view.seen is None:  # no look could read it, but a turn may have
+            view = last if last.seen is not None else state.there.remembered(mark, last.archived, now_ms)
+            if view is None or view.seen is None:  # no look could read it, but a turn may have
                 self._ask_its_manifest(mark, mark.topic_id, state, now_ms)
                 continue
             job = Job(self.kind, mark.folder, view.seen.topic_id)
@@ -57,15 +60,14 @@ class LostPartitionsTask:
             gone = replace(view, gone_ms=now_ms, is_gone_recorded=is_no_loss)
             state.gone[job], self._marks[job] = gone, mark
             state.queue.bring_forward(job, now_ms)
-            if not is_no_loss and (records := view.unprotected(now_ms).records) > 0:
-                if not view.is_recorded:
-                    state.there.keep_gone(mark, view.seen, recorded_ms=0)
+            if is_no_loss:
+                continue
+            state.there.keep_gone(mark, view.seen, recorded_ms=now_ms if view.is_recorded else 0)
+            if (records := view.unprotected(now_ms).records) > 0:
                 state.report(
                     f"{view.partition} is gone from {view.log_dir}, and {records} of its offsets were not archived: if no "
                     "other broker has them, they are lost; see docs/operations.md, Offsets were lost"
                 )
-        for _, mark in changes.noted:
-            self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
         for folder, topic_id in changes.formers:
             self._ask_its_manifest(state.marks.get(folder), topic_id, state, now_ms)
 
@@ -106,6 +108,7 @@ class LostPartitionsTask:
         if mark is None or topic_id is None or (job := Job(self.kind, mark.folder, topic_id)) in state.gone:
             return
         seen = LogSeen((), 0, 0, NOTHING, NOTHING, topic_id, 0)
+        state.there.keep_gone(mark, seen, recorded_ms=now_ms)
         state.gone[job] = PartitionView(mark.log_dir.path, mark.partition, seen=seen, gone_ms=now_ms)
         self._marks[job] = mark
         state.queue.bring_forward(job, now_ms)
@@ -118,6 +121,7 @@ class LostPartitionsTask:
     def _tell_manifest(self, job: Job, mark: Mark, view: PartitionView, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
         """A partition that was never recorded may have no manifest. One that has moved has to be recorded there first."""
         try:
+            refuse_unmounted(mark.log_dir)
             source, now_ms = mark.log_dir.id(), self.clock.now_ms()
             others = {log_dir.id() for log_dir in moved_to}
             if source in others:

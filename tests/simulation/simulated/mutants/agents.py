@@ -38,9 +38,9 @@ def take_a_manifest_that_was_read_for_one_that_has_recorded_the_log() -> None:
 def keep_one_former_topic_of_a_folder() -> None:
     file_of, keep = SeenThere._file_of_former, SeenThere._keep_former
 
-    def kept(self: SeenThere, mark: Mark, log: Any) -> None:
+    def kept(self: SeenThere, mark: Mark, log: Any) -> bool:
         self._formers = {key: of for key, of in self._formers.items() if key[0] != mark.folder}
-        keep(self, mark, log)
+        return keep(self, mark, log)
 
     SeenThere._file_of_former = lambda self, topic_id, log_dir: file_of(self, "one", log_dir)  # type: ignore[method-assign]
     SeenThere._keep_former = kept  # type: ignore[method-assign]
@@ -58,7 +58,7 @@ def forget_with_the_process_what_is_lost() -> None:
 
 @mutant
 def forget_a_former_topic_when_its_folder_is_taken() -> None:
-    SeenThere._keep_former = lambda self, mark, log: None  # type: ignore[method-assign]
+    SeenThere._keep_former = lambda self, mark, log: True  # type: ignore[method-assign]
 
 
 @mutant

@@ -88,6 +88,25 @@ def test_what_a_former_topic_lost_is_told_by_an_agent_that_remembers_nothing() -
     world.assert_told(world.lives(10), world.lost)
 
 
+def test_a_former_topic_that_its_manifest_was_not_asked_for_is_asked_for_after_a_restart() -> None:
+    world = TopicMadeAgain()
+    world.lives(5)
+    world.disk.delete_folder(STATE)
+    world.fill_again()
+    path, again = world.path, replace(world.path, topic_id=world.logs()[ONE].topic_id)
+    asked: list[str] = []
+
+    def fails(_verb: str, key: str, *_: object) -> bool:
+        """It answers the copy task, before it archives the next topic, and not the task that asks for losses."""
+        if key.startswith(path.manifests):
+            asked.append(key)
+        return key.startswith(path.manifests) and (len(asked) == 1 or load_newest(world.archive, again) is not None)
+
+    world.run(*world.agent(FailsBefore(world.archive, Unavailable("refused"), fails)), 10)
+    assert load_newest(world.archive, again) is not None
+    world.assert_told(world.lives(10), world.lost)
+
+
 def test_what_another_broker_lost_of_a_former_topic_is_left_to_it() -> None:
     world, other = TopicMadeAgain(), "b" * 22
     world.lives(5)
