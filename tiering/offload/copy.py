@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from local_log.errors import FILE_ERRORS, Invalid, LogError, NoKey, NoSuchFile, NotFound, WrongKey
+from local_log.errors import FILE_ERRORS, Invalid, LogError, Newer, NoKey, NoSuchFile, NotFound, WrongKey
 from local_log.file_range import FileState
 from local_log.formats.checkpoints import epochs_before, epochs_with_batches
 from local_log.formats.filenames import LOG
@@ -112,9 +112,13 @@ def offload(due: OffloadPlan, run: OffloadRun) -> Iterator[Done]:
 
     Every error of a segment is in its result. An error of the store ends the log, since the following segments would fail too.
     The manifest records a log that is new or whose start has moved, with the losses, and gaps that compaction emptied. This is
-    part of the first copy's commit, or a commit at the end if nothing was copied.
+    part of the first copy's commit, or a commit at the end if nothing was copied. Before that the manifests of former topics
+    record that their logs are gone.
     """
-    yield from _of_formers(due, run)
+    for done in _of_formers(due, run):
+        yield done
+        if done.error is not None and not isinstance(done.error, (*FILE_ERRORS, Newer, NoKey, WrongKey)):
+            return  # once this topic's manifest has the log, nobody asks for former topics
     copies = SegmentCopies(due, run)
     planned = {s.base_offset: (s, decision) for s, decision in zip(due.log.segments, due.decisions, strict=True)}
     for segment, decision in planned.values():
