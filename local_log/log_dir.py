@@ -94,6 +94,15 @@ class LogDir:
         """The offset below which users have deleted a log's records, as far as that is known: nothing tells it of a broker's."""
         return 0
 
+    def check_mounted(self) -> None:
+        """Raises Unreadable if the directory is empty or not there: of one that had partitions the disk is not mounted."""
+        try:
+            names = self.disk.names(self.path)
+        except NotFound:
+            names = []
+        if not names:
+            raise Unreadable(f"{self.path}: it is empty, but had partitions before; check whether its disk is mounted")
+
     def id(self) -> str:
         """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.
 

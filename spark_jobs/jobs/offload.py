@@ -34,7 +34,9 @@ from tiering.command.offload_options import (
     offload_exit_code,
     offload_options,
     refuse_a_shared_folder,
+    refuse_changed_id,
     refuse_half_of_encryption,
+    save_new,
     save_seen,
     selected,
     totals,
@@ -76,9 +78,13 @@ def _offload(arguments: OffloadArguments) -> None:
     refuse_half_of_encryption(arguments)
     arguments.transforms()  # keys that cannot be had are reported before anything is read
     source = arguments.source()
+    source_id = source.id()
     store = open_archive_store(arguments.archive_url, arguments.keys_address)
     memory = arguments.seen_file(source, store)
     items, is_new = _plan(arguments, source, store, memory)
+    refuse_changed_id(source, source_id)
+    if not arguments.dry_run:
+        save_new(memory, source.found_of(item.partition for item in items if item.known is None))
     executors = Executors.of("offload", arguments.master)
     slices = sliced(items, executors.cores)
     spec = _spec(arguments, source, items, executors.cores, is_archive_missing=is_new and arguments.dry_run)

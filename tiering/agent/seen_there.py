@@ -87,7 +87,7 @@ class SeenThere:
         except LogError as e:
             self._hurt(e)
             return ()  # the next look reads them again
-        gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), {})  # whose task looks where they have moved to
+        gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), ())  # whose task looks where they have moved to
         logs = self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
         self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
         former = (GoneLog(p, seen, is_former=True) for p, seen in formers if wanted(p.topic))

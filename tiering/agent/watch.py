@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from local_log.errors import LogError, NoSuchFile, Unreadable
+from local_log.errors import LogError, NoSuchFile
 from local_log.file_range import FileState
 from local_log.formats.filenames import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.log_dir import LogDir
@@ -69,7 +69,7 @@ def look(
     `before` are the directory's marks of the last look.
     """
     if before:
-        refuse_unmounted(log_dir)
+        log_dir.check_mounted()
     found: list[tuple[TopicPartition, FileState, bool, str | None]] = []
     for partition in log_dir.partitions():
         if wanted(partition.topic):
@@ -84,12 +84,6 @@ def look(
     starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
     high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
     return [Mark(log_dir, p, state, is_stable, starts.get(p), high_watermarks.get(p), of) for p, state, is_stable, of in found]
-
-
-def refuse_unmounted(log_dir: LogDir) -> None:
-    """Raises Unreadable if a log directory that had partitions is empty: it is a mount point, and what was there is not gone."""
-    if not log_dir.disk.names(log_dir.path):
-        raise Unreadable(f"{log_dir.path}: it is empty, but had partitions before; check whether its disk is mounted")
 
 
 def _topic_id(log_dir: LogDir, partition: TopicPartition, state: FileState, before: Mark | None) -> str | None:

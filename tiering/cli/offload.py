@@ -21,7 +21,9 @@ from tiering.command.offload_options import (
     offload_exit_code,
     offload_options,
     refuse_a_shared_folder,
+    refuse_changed_id,
     refuse_half_of_encryption,
+    save_new,
     save_seen,
     selected,
     totals,
@@ -105,27 +107,32 @@ def _offload(options: OffloadOptions, source: "LogDir") -> Exit | None:
     from tiering.losses.gone_logs import gone_logs
 
     how = options.transforms()
+    source_id = source.id()
     found = source.found(options.has_topic, options.partitions or None)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
     memory = options.seen_file(source, store)
     known = load_seen(memory)
     gone = gone_logs(known, source, found, options.covers, elsewhere(source))
     taken = selected(options, source, [log.partition for log in found], gone)
-    due = _Due(tuple(log for log in found if log.partition in taken), gone, known)
+    due = _Due(tuple(log for log in found if log.partition in taken), gone, known, source_id)
     refuse_a_shared_folder(source, store)
+    refuse_changed_id(source, source_id)
     if is_new_archive(options, store):  # what is remembered is of another archive, that lay there before
         due = replace(due, known={}, gone=())
+    if not options.dry_run:
+        save_new(memory, due.logs, due.known.keys())
     results = _run(options, due, how, store, source, memory)
     return offload_exit_code([done.error for done in results if done.error is not None], Counter(done.action for done in results))
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """The logs to offload, those that are gone, and what is remembered of both."""
+    """The logs to offload, those that are gone, what is remembered of both, and the id of their log directory."""
 
     logs: "tuple[LogReader | Unopened, ...]"
     gone: "tuple[GoneLog, ...]"
     known: "Mapping[TopicPartition, SeenLog]"
+    source_id: str
 
 
 # Six parameters: what is due, how it is stored, and where what is seen is kept.
@@ -145,7 +152,7 @@ def _run(
     }
     moved = Work(sum(sizes.values()))
     offload = OffloadLogs(
-        store, CLOCK, IDS, source.id(), moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces(),
+        store, CLOCK, IDS, due.source_id, moved.did, how, options.dry_run, options.copy_nothing, due.known, options.replaces(),
         source.deleted_to, options.assume_clean_elections,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from local_log.errors import LogError, NotFound, listed
+from local_log.errors import LogError, NotFound, Unreadable, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from remote.manifest.segment_entry import ZSTD
 from remote.transforms.chunk_index import CHUNK_BYTES, CHUNK_BYTES_MAX
@@ -34,7 +34,8 @@ from tiering.config.shared import CHUNK_BYTES_MIN, KEYS_VARIABLE, THREADS, THREA
 from tiering.machine import CLOCK, IDS, writable_disk
 
 if TYPE_CHECKING:
-    from local_log.log_dir import LogDir
+    from local_log.log_dir import LogDir, Unopened
+    from local_log.log_reader import LogReader
     from remote.store.api import ObjectStore
     from remote.transforms.encoder import Transforms
     from tiering.losses.gone_logs import GoneLog
@@ -227,12 +228,37 @@ def selected(
     return frozenset(p for p in there if p.topic not in left)
 
 
-def elsewhere(source: "LogDir") -> dict[TopicPartition, str]:
-    """The partitions in the other log directories of the configuration, with the ids of these."""
+def elsewhere(source: "LogDir") -> "tuple[LogDir, ...]":
+    """The other log directories of the configuration."""
     from tiering.log_dirs import log_dir
-    from tiering.losses.gone_logs import partitions_of_others
 
-    return partitions_of_others(log_dir(path) for path in log_dirs() if log_dir(path).path != source.path)
+    return tuple(other for path in log_dirs() if (other := log_dir(path)).path != source.path)
+
+
+def refuse_changed_id(source: "LogDir", source_id: str) -> None:
+    """Raises Unreadable if the log directory is another one since its id was read, or its disk is not mounted any more."""
+    source.check_mounted()
+    if (now := source.id()) != source_id:
+        raise Unreadable(
+            f"{source.path}: its id was {source_id} when this run began and is {now} now; check whether its disk is mounted, "
+            "and offload again"
+        )
+
+
+def save_new(memory: "SeenFile", logs: "Iterable[LogReader | Unopened]", known: "Collection[TopicPartition]" = ()) -> None:
+    """Remembers the logs that no run has seen yet, before anything is copied: they may be gone before this run ends, or be
+    recorded by it and not be told of.
+    """
+    from local_log.log_reader import LogReader
+    from tiering.losses.seen_logs import SeenLog
+
+    found: dict[TopicPartition, SeenLog | None] = {}
+    for log in logs:
+        if isinstance(log, LogReader) and log.segments and log.partition not in known:
+            with suppress(LogError):  # its offload tells
+                found[log.partition] = SeenLog.of(log, 0)
+    with suppress(LogError):  # the save at the end tells
+        memory.save(found, CLOCK)
 
 
 def is_new_archive(options: OffloadOptions, store: "ObjectStore") -> bool:

@@ -127,18 +127,18 @@ class OffloadLogs:
     def _gone(self, log: GoneLog) -> Iterator[Done]:
         """Results for a log that no longer exists. It stays remembered until its manifest records that."""
         try:
-            lost = record_gone(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
+            recorded = record_gone(log, self.store, self.clock, self.ids, self.source, is_dry_run=self.is_dry_run)
         except LogError as e:
             yield Done(None, error=e)
             return
-        if lost is None:
+        if recorded is None:
             yield Done(None, notes=("moved to another log directory, of which the archive is to be told first: offload that",))
             return
         self.changes[log.partition] = None
         why = f"of the former topic with id {log.seen.topic_id}: {GONE}" if log.is_former else GONE
-        yield from (Done(lost_offsets(offsets, why)) for offsets in lost)
-        if not lost:
-            yield Done(None, notes=("gone from the log directory; all of it is archived",))
+        yield from (Done(lost_offsets(offsets, why)) for offsets in recorded.lost)
+        if recorded.note:
+            yield Done(None, notes=(recorded.note,))
 
     def _remember(self, log: LogReader, recorded_ms: int) -> None:
         """Remembers a log; its manifest recorded it at `recorded_ms`, 0 for not now. Its former topic is handled first."""

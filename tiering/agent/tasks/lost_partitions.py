@@ -26,7 +26,7 @@ from tiering.agent.state import AgentState, Changes
 from tiering.agent.tasks.copy import LOST_MS
 from tiering.agent.tasks.task import nothing_to_do
 from tiering.agent.view import PartitionView
-from tiering.agent.watch import Mark, refuse_unmounted
+from tiering.agent.watch import Mark
 from tiering.lag.archived import NOTHING, Archived
 from tiering.lag.local_log import LogSeen
 
@@ -121,7 +121,7 @@ class LostPartitionsTask:
     def _tell_manifest(self, job: Job, mark: Mark, view: PartitionView, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
         """A partition that was never recorded may have no manifest. One that has moved has to be recorded there first."""
         try:
-            refuse_unmounted(mark.log_dir)
+            mark.log_dir.check_mounted()
             source, now_ms = mark.log_dir.id(), self.clock.now_ms()
             others = {log_dir.id() for log_dir in moved_to}
             if source in others:

@@ -139,5 +139,5 @@ def test_an_offload_and_an_agent_remember_the_same() -> None:
     end = logs[ONE].log_end_offset
     assert {str(p): seen.topic_id for p, seen in known.items()} == {name: log.topic_id for name, log in logs.items()}
     world.disk.delete_folder(f"{LOGS}/{ONE}")
-    (gone,) = gone_logs(known, world.log_dir(), (), lambda _: True, {})
+    (gone,) = gone_logs(known, world.log_dir(), (), lambda _: True, ())
     assert (str(gone.partition), gone.seen.end_offset) == (ONE, end)

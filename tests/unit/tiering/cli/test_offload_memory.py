@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import pytest
 from archive_fakes import CountingIds, FixedClock
@@ -23,6 +24,7 @@ from remote.manifest.losses import lost_ranges
 from remote.manifest.store import load_newest
 from remote.store.folder.store import FolderStore
 from remote.store.open import open_store
+from tiering.cli import offload as offload_command
 from tiering.losses.seen_logs import SeenFile, SeenLog
 
 TXN, TINY = "g-txn-0", "g-tiny-0"
@@ -182,6 +184,123 @@ def test_a_partition_that_moves_to_another_log_directory_of_the_broker_is_not_lo
     assert stored is not None
     assert set(stored.manifest.gone) == {source}
     assert [row for row in offload("--config", config)[1] if row["topic"] == "g-tiny"] == []
+
+
+def test_a_topic_that_is_made_anew_in_another_log_directory_has_not_moved_there(
+    offload: Callable[..., Found], run: Run, folder: Path, url: str, tmp_path: Path
+) -> None:
+    other = broker_logs(tmp_path / "other", TXN, TINY)
+    (other / "meta.properties").write_text("directory.id=AAAAAAAAAAAAAAAAAAAAAB\n")
+    config = tmp_path / "tiering.toml"
+    config.write_text(f'[log]\ndirs = ["{folder}", "{other}"]\n')
+    offload()
+    former = local_logs(folder)[TINY].topic_id
+    rmtree(folder / TINY)
+    metadata = other / TINY / PARTITION_METADATA
+    metadata.write_text(metadata.read_text().replace(former, "Z" * 21 + "A"))
+    assert run("offload", "--log-dir", other, "--archive", url).exit_code == 0
+    code, rows, _ = offload("--config", config)
+    assert (code, lost(rows)) == (3, [("g-tiny", 0)])
+
+
+def test_a_partition_that_may_have_moved_to_a_directory_that_is_not_mounted_is_told_and_stays_remembered(
+    offload: Callable[..., Found], folder: Path, tmp_path: Path
+) -> None:
+    (other := tmp_path / "other").mkdir()
+    config = tmp_path / "tiering.toml"
+    config.write_text(f'[log]\ndirs = ["{folder}", "{other}"]\n')
+    offload()
+    rmtree(folder / TINY)
+    code, rows, said = offload("--config", config)
+    assert (code, lost(rows)) == (1, [])
+    assert f"{other}: it is empty" in said
+    assert lost(offload()[1]) == [("g-tiny", 0)]
+
+
+def test_a_loss_whose_run_ended_before_it_was_told_is_told_by_the_next(
+    offload: Callable[..., Found], folder: Path, tmp_path: Path
+) -> None:
+    offload()
+    rmtree(folder / TINY)
+    before = memory(tmp_path)
+    told = offload()
+    for name, body in before.items():
+        (tmp_path / "state" / name).write_bytes(body)
+    code, rows, said = offload()
+    assert (code, lost(rows), said) == (told[0], lost(told[1]), told[2])
+    assert offload()[0] == 0
+
+
+def test_of_a_log_that_another_directory_is_recorded_to_have_nobody_says_that_all_is_archived(
+    offload: Callable[..., Found], run: Run, folder: Path, url: str, tmp_path: Path
+) -> None:
+    other = broker_logs(tmp_path / "other", TXN, TINY)
+    (other / "meta.properties").write_text("directory.id=AAAAAAAAAAAAAAAAAAAAAB\n")
+    offload()
+    assert run("offload", "--log-dir", other, "--archive", url).exit_code == 0
+    rmtree(folder / TINY)
+    code, rows, _ = offload()
+    assert code == 0
+    assert [row["reason"] for row in rows if row["topic"] == "g-tiny"] == [
+        "gone from the log directory; another one is recorded to have what is not archived"
+    ]
+
+
+def test_a_log_that_is_gone_after_a_run_that_was_killed_is_lost(
+    offload: Callable[..., Found], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(offload_command, "_print", killed)
+        patch.setattr(offload_command, "save_seen", lambda *_: None)
+        offload()
+    rmtree(folder / TINY)
+    code, rows, _ = offload()
+    assert (code, lost(rows)) == (3, [("g-tiny", 0)])
+
+
+def test_a_log_directory_that_is_another_one_since_the_run_began_is_refused(
+    offload: Callable[..., Found], folder: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offload()
+    rmtree(folder / TINY)
+    before = memory(tmp_path), contents(open_store(url))
+    looked = offload_command.refuse_a_shared_folder
+
+    def then_unmounted(*given: Any) -> None:
+        looked(*given)
+        (folder / "meta.properties").unlink()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(offload_command, "refuse_a_shared_folder", then_unmounted)
+        code, _, said = offload()
+    assert code != 0
+    assert "check whether its disk is mounted" in said
+    assert (memory(tmp_path), contents(open_store(url))) == before
+
+
+def test_the_former_of_a_topic_that_was_made_anew_is_recorded_before_the_new_one(
+    offload: Callable[..., Found], folder: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the new topic's manifest has the log directory, nobody asks for former topics."""
+    offload()
+    rmtree(tmp_path / "state")
+    metadata, former = folder / TINY / PARTITION_METADATA, path_of(local_logs(folder)[TINY])
+    metadata.write_text(metadata.read_text().replace(former.topic_id, "Z" * 21 + "A"))
+    put = FolderStore.put_if_absent
+
+    def down(store: FolderStore, key: str, *more: Any) -> Any:
+        if key.startswith(former.manifests):
+            raise Unavailable("down")
+        return put(store, key, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderStore, "put_if_absent", down)
+        assert offload("--must-exist")[0] != 0
+    code, rows, _ = offload()
+    assert (code, lost(rows)) == (3, [("g-tiny", 0)])
 
 
 def test_of_a_topic_that_was_made_anew_the_former_is_lost_up_to_where_it_was_seen_to_end(
