@@ -45,6 +45,10 @@ class GroupsJudge:
     """The groups of which a failing disk may have kept a generation that nobody was told of."""
     _unsynced: set[int] = field(default_factory=set)
     _unsure_pending: set[tuple[int, Place]] = field(default_factory=set)
+    _ended: dict[int, set[tuple[Place, int]]] = field(default_factory=dict)
+    """What was pending in transactions whose markers may not be on the disk, by producer id."""
+    _revived: dict[int, set[tuple[Place, int]]] = field(default_factory=dict)
+    """The same since their markers may be lost: the producer's next marker may end them."""
 
     # Classic groups
 
@@ -153,7 +157,11 @@ class GroupsJudge:
 
     def ends(self, producer_id: int, *, committed: bool, is_sure: bool) -> None:
         """The offsets of a group have the marker of a producer's transaction."""
-        pending = self.pending.pop(producer_id, {})
+        pending, revived = self.pending.pop(producer_id, {}), self._revived.pop(producer_id, set())
+        for place, end in sorted(revived) if committed else ():
+            self.may_be(place, end)
+        if not (is_sure or self.keeps_all):
+            self._ended.setdefault(producer_id, set()).update(revived, ((place, end) for place, (_, end) in pending.items()))
         for place, (begin, end) in pending.items() if committed else ():
             if (producer_id, place) in self._unsure_pending:
                 self.may_be(place, end)
@@ -185,6 +193,9 @@ class GroupsJudge:
             self.unsure |= {place for place, known in self.positions.items() if len(known) > 1}
             unsure = self.pending.keys() & self._unsynced if keeps_ended else self.pending.keys()
             self._unsure_pending |= {(producer_id, place) for producer_id in unsure for place in self.pending[producer_id]}
+            for producer_id, ended in self._ended.items() if not keeps_ended else ():
+                self._revived.setdefault(producer_id, set()).update(ended)
+            self._ended.clear()
         for group in self._unsure_generations:
             self._synced.pop(group, None)
         self._unsure_generations.clear()
