@@ -19,6 +19,15 @@ def is_named_still(store: ReadableStore, path: PartitionPath, name: str) -> bool
         return True
 
 
+def is_page_named_still(store: ReadableStore, path: PartitionPath, name: str) -> bool:
+    """Whether the newest version has a page of this name. Raises and is True as `is_named_still`."""
+    try:
+        newest = load_newest(store, path)
+        return newest is not None and name in Entries.of(store, newest.manifest).page_names()
+    except (Corrupt, Invalid):
+        return True
+
+
 def not_named_any_more(name: str) -> str:
     """Why an object was not checked, for `not_checked`."""
     return f"{name}: the archive does not name it any more, and it may have been deleted meanwhile"

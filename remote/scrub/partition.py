@@ -16,7 +16,7 @@ from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses
 from remote.scrub.finding import Finding, Kind, not_checked
 from remote.scrub.inventory import ListedPartition
-from remote.scrub.named_still import is_named_still, not_named_any_more
+from remote.scrub.named_still import is_named_still, is_page_named_still, not_named_any_more
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import PartitionEnd, ScrubStep, SegmentToRead
@@ -74,13 +74,15 @@ class PartitionScrub:
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
             for name in missing:
-                yield Finding(Kind.missing_object, listed.path.page(name), "the manifest refers to it, but it does not exist")
+                lost = Finding(Kind.missing_object, listed.path.page(name), "the manifest refers to it, but it does not exist")
+                yield self._unless_page_deleted(listed.path, lost)
             if not missing:
                 yield from self._check_segments(entries, listed)
                 return
         except Corrupt as e:
             is_missing = e.file not in {meta.key for meta in listed.pages.values()}
-            yield Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
+            damage = Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
+            yield self._unless_page_deleted(listed.path, damage)
         except Newer as e:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.newest), str(e))
         except RequestsExhausted:
@@ -111,6 +113,14 @@ class PartitionScrub:
         name = finding.key.removeprefix(path.segments)
         with suppress(RequestsExhausted):
             if finding.kind is Kind.missing_object and not is_named_still(self.store, path, name):
+                return not_checked(path, not_named_any_more(name))
+        return finding
+
+    def _unless_page_deleted(self, path: PartitionPath, finding: Finding) -> Finding:
+        """The same of a page, which may have been there when the scrub began."""
+        name = finding.key.removeprefix(path.pages)
+        with suppress(RequestsExhausted):
+            if not is_page_named_still(self.store, path, name):
                 return not_checked(path, not_named_any_more(name))
         return finding
 

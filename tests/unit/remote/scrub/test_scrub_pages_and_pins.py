@@ -78,6 +78,26 @@ def test_a_page_that_is_missing_is_found(paged: MemoryStore) -> None:
     assert findings(paged) == []
 
 
+def test_a_page_that_was_deleted_since_the_scrub_began_is_no_damage(paged: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrub may take days, and its machine may sleep."""
+    get, before, swept = paged.get, set(page_keys(paged)), list[str]()
+
+    def then_swept(key: str) -> bytes:
+        if key in before and not swept:
+            swept.append(key)
+            manifest = committed(paged, log_start_offset=newest(paged).manifest.end_offset)
+            committed(paged, deleted_ids=frozenset(d.id for d in manifest.deleting))
+            for gone in before - set(page_keys(paged)):
+                del paged.objects[gone]
+        return get(key)
+
+    monkeypatch.setattr(paged, "get", then_swept)
+    kinds = [kind for kind, _ in found(paged)]
+    assert swept
+    assert swept[0] not in paged.objects
+    assert set(kinds) == {Kind.left_out}
+
+
 def test_a_page_that_is_damaged_is_found(paged: MemoryStore) -> None:
     key = page_keys(paged)[0]
     paged.objects[key] = paged.objects[key][:-1]
