@@ -69,7 +69,8 @@ class Client:
             if self.host.schedule.now > until:
                 raise GivesUp
             try:
-                found = self._connection.ask(PRODUCE, version, request, may_be_late=version >= 12 or own_id is None)
+                is_free = version >= 12 or own_id is None
+                found = self._connection.ask(PRODUCE, version, request, may_be_late=is_free, until_ms=until)
             except NoAnswer:
                 continue
             code: int = found.responses[0].partition_responses[0].error_code

@@ -97,10 +97,12 @@ class Connection:
     _process: Process | None = None
     _number: int = 0
 
-    def ask(self, api: Api, version: int, message: Any, *, may_be_late: bool = True) -> Any:
-        """The response. Raises NoAnswer."""
+    def ask(self, api: Api, version: int, message: Any, *, may_be_late: bool = True, until_ms: int | None = None) -> Any:
+        """The response. Raises NoAnswer, and sends nothing after `until_ms`."""
         actor, asked = self.actor, Asked(api, version, message)
         fate = actor.pause(REQUEST_FAULTS if may_be_late else tuple(f for f in REQUEST_FAULTS if f != "late"))
+        if until_ms is not None and actor.schedule.now > until_ms:
+            raise NoAnswer  # its machine has slept
         if fate in REQUEST_FAULTS:
             actor.schedule.faults[f"network: {fate}"] += 1
         if actor.schedule.story is not None:
