@@ -101,7 +101,7 @@ class LogDir:
         except NotFound:
             names = []
         if not names:
-            raise Unreadable(f"{self.path}: it is empty, but had partitions before; check whether its disk is mounted")
+            raise Unreadable(f"{self.path}: it is empty or not there; check whether its disk is mounted")
 
     def id(self) -> str:
         """The id that distinguishes this directory from other replicas': its `directory.id`, else its broker's id, else its path.

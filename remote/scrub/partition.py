@@ -16,7 +16,7 @@ from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses
 from remote.scrub.finding import Finding, Kind, not_checked
 from remote.scrub.inventory import ListedPartition
-from remote.scrub.named_still import is_named_still, is_page_named_still, not_named_any_more
+from remote.scrub.named_still import is_named_still, not_named_any_more
 from remote.scrub.objects import check_objects, foreign, orphan
 from remote.scrub.settings import ScrubSettings
 from remote.scrub.steps import PartitionEnd, ScrubStep, SegmentToRead
@@ -73,16 +73,16 @@ class PartitionScrub:
         entries = Entries.of(self.store, newest)
         try:
             missing = [name for name in entries.page_names() if unnamed.pop(name, None) is None]
-            for name in missing:
+            for number, name in enumerate(missing, 1):
                 lost = Finding(Kind.missing_object, listed.path.page(name), "the manifest refers to it, but it does not exist")
-                yield self._unless_page_deleted(listed.path, lost)
+                yield lost if number > ASKED_MAX else self._unless_deleted(listed.path, lost)
             if not missing:
                 yield from self._check_segments(entries, listed)
                 return
         except Corrupt as e:
             is_missing = e.file not in {meta.key for meta in listed.pages.values()}
             damage = Finding(Kind.missing_object if is_missing else Kind.corrupt_manifest, e.file, e.problem, e.position)
-            yield self._unless_page_deleted(listed.path, damage)
+            yield self._unless_deleted(listed.path, damage)
         except Newer as e:
             yield Finding(Kind.corrupt_manifest, listed.path.manifest(listed.newest), str(e))
         except RequestsExhausted:
@@ -101,7 +101,8 @@ class PartitionScrub:
         for one in check_objects(listed.path, entries, deleting, listed.segments, self.now_ms):
             if isinstance(one, Finding):
                 missing += one.kind is Kind.missing_object
-                yield one if missing > ASKED_MAX else self._unless_deleted(listed.path, one)
+                is_asked = one.kind is Kind.missing_object and missing <= ASKED_MAX
+                yield self._unless_deleted(listed.path, one) if is_asked else one
                 continue
             yield from coverage.add(one.entry)
             if self.settings.deep and one.is_present and self.settings.includes(one.entry.segment_id):
@@ -109,18 +110,10 @@ class PartitionScrub:
         yield PartitionEnd(listed.path)
 
     def _unless_deleted(self, path: PartitionPath, finding: Finding) -> Finding:
-        """The finding, unless its object is missing because it was deleted since the manifest was read."""
-        name = finding.key.removeprefix(path.segments)
+        """The finding, unless its object is missing because it was deleted since the manifest was read, or was listed."""
+        name = finding.key.rpartition("/")[2]
         with suppress(RequestsExhausted):
-            if finding.kind is Kind.missing_object and not is_named_still(self.store, path, name):
-                return not_checked(path, not_named_any_more(name))
-        return finding
-
-    def _unless_page_deleted(self, path: PartitionPath, finding: Finding) -> Finding:
-        """The same of a page, which may have been there when the scrub began."""
-        name = finding.key.removeprefix(path.pages)
-        with suppress(RequestsExhausted):
-            if not is_page_named_still(self.store, path, name):
+            if not is_named_still(self.store, path, name):
                 return not_checked(path, not_named_any_more(name))
         return finding
 

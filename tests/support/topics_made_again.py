@@ -20,7 +20,7 @@ LABELS = ("g-codec-lz4", "0")
 
 
 class TopicMadeAgain(World):
-    """A broker with a topic that is deleted and created again. `told` is what an agent shows at some time, and has said."""
+    """A broker with a topic that is deleted and created again. `said` is what agents have reported."""
 
     def __post_init__(self) -> None:
         World.__post_init__(self)
@@ -28,7 +28,6 @@ class TopicMadeAgain(World):
         log = self.logs()[ONE]
         self.path, self.lost = path_of(log), log.log_end_offset - log.segments[-1].base_offset
         self.said: list[str] = []
-        self.told: list[int] = []
 
     def delete(self) -> None:
         self.disk.delete_folder(f"{LOGS}/{ONE}")

@@ -28,7 +28,7 @@ PARTITION = TopicPartition(PATH.topic, PATH.partition)
 
 @dataclass(eq=False)
 class Broker:
-    """A broker with its disk, and the log while it runs. `checkpointed` is the high watermark that its file has."""
+    """A broker with its disk, and the log while it runs."""
 
     name: str
     cluster: "Cluster"

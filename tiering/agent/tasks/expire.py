@@ -79,7 +79,7 @@ class ExpireTask:
             start = mark.start if self.own is None else self.own.tier.followed_start(mark.partition)
             return self._expired(job, opened(replace(mark, start=start)), mark)
         except (NoSuchFile, UnknownTopicOrPartition):
-            return Outcome(job, due_ms=self.clock.now_ms() + self.interval_ms)  # if its broker has not deleted or moved it
+            return Outcome(job, due_ms=self.clock.now_ms() + self.interval_ms)  # deleted, moved, or not mounted now
         except LogError as e:
             return Outcome(job, error=e)
 

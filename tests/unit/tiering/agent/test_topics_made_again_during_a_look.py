@@ -1,6 +1,7 @@
 """A topic may be deleted and created again at any moment of a look and of a turn: neither is taken for the other."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,24 +17,24 @@ from tiering.agent.watch import look, opened
 from tiering.agent.workers import InTurn
 
 
-def test_what_was_lost_with_a_topic_that_was_made_again_during_the_first_look_is_told() -> None:
+@pytest.mark.parametrize("act", [TopicMadeAgain.make_again, TopicMadeAgain.delete])
+def test_what_was_lost_with_a_topic_that_was_made_again_or_deleted_during_the_first_look_is_told(
+    act: Callable[[TopicMadeAgain], None],
+) -> None:
     """Also what only the state folder knows of: the log has grown since the manifest has recorded it."""
     world = TopicMadeAgain()
     lost = world.grow_unrecorded()
-    world.after_the_next_id(world.make_again)
+    world.after_the_next_id(lambda: act(world))
     world.assert_told(world.lives(10), lost)
     world.assert_told(world.lives(10), lost)
 
 
-@dataclass
 class SlowTurns(InTurn):
     """A store that answers late: what turns have done until some time is known only then."""
 
-    clock: WorldClock
-    until_ms: int
-
-    def __post_init__(self) -> None:
-        InTurn.__init__(self, self.clock)
+    def __init__(self, clock: WorldClock, until_ms: int) -> None:
+        super().__init__(clock)
+        self.clock, self.until_ms = clock, until_ms
 
     def finished(self, wait_s: float) -> list[Outcome]:
         if self.clock.now >= self.until_ms:
