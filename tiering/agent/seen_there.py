@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from local_log.errors import LogError
+from local_log.errors import Corrupt, LogError
 from local_log.formats.filenames import TopicPartition
 from local_log.log_dir import LogDir
 from remote.clock import Clock
@@ -82,8 +82,8 @@ class SeenThere:
         if not log_dir.disk.names(log_dir.path):
             return ()
         try:
-            known = self._file(log_dir).load()
-            formers = [(p, seen) for file in self._files_of_formers(log_dir) for p, seen in file.load().items()]
+            known = self._load(self._file(log_dir))
+            formers = [(p, seen) for file in self._files_of_formers(log_dir) for p, seen in self._load(file).items()]
         except LogError as e:
             self._hurt(e)
             return ()  # the next look reads them again
@@ -92,6 +92,14 @@ class SeenThere:
         self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
         former = (GoneLog(p, seen, is_former=True) for p, seen in formers if wanted(p.topic))
         return (*gone, *self._made_again(log_dir, logs, marks), *former)
+
+    def _load(self, file: SeenFile) -> dict[TopicPartition, SeenLog]:
+        """Nothing of a damaged file; the error is told. Raises Unreadable."""
+        try:
+            return file.load()
+        except Corrupt as e:
+            self._hurt(e)
+            return {}
 
     def _made_again(self, log_dir: LogDir, known: Mapping[str, SeenLog], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
         """Logs whose folders the last look has found to be other topics'."""

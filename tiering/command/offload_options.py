@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from local_log.errors import LogError, NotFound, Unreadable, listed
+from local_log.errors import Corrupt, LogError, NotFound, Unreadable, listed
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from remote.manifest.segment_entry import ZSTD
 from remote.transforms.chunk_index import CHUNK_BYTES, CHUNK_BYTES_MAX
@@ -284,6 +284,9 @@ def load_seen(memory: "SeenFile") -> "dict[TopicPartition, SeenLog]":
     """What earlier offloads saw; tells of it where that cannot be read."""
     try:
         return memory.load()
+    except Corrupt as e:
+        say(f"tiering: {e}")
+        return {}
     except LogError as e:
         say(f"tiering: {e}; partitions that have disappeared since an earlier run are not noticed: give another --state-dir")
         return {}

@@ -2,6 +2,7 @@
 
 With it an offload detects logs that have disappeared, and skips the store for logs that have not changed. There is one small
 file for each pair of log directory and archive. If it is lost, a log that disappears before the next offload is not detected.
+A damaged one is not overwritten: the next save renames it.
 """
 
 import json
@@ -11,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from local_log.disk import WritableDisk, make_missing_folder, replace_file
-from local_log.errors import NotFound
+from local_log.errors import Corrupt, NotFound
 from local_log.formats.filenames import TopicPartition, parse_partition_dir
 from local_log.log_dir import LogDir
 from local_log.log_reader import LogReader
@@ -19,6 +20,8 @@ from remote.clock import Clock
 
 FORMAT: Final = 1
 SUFFIX: Final = ".json"
+DAMAGED: Final = ".damaged"
+"""What is appended to the name of a damaged state file."""
 RECORDED_MS_MAX: Final = 86_400_000
 """After this time the manifest is read again even if the log has not changed, because another writer may have changed it."""
 _ATTEMPTS_MAX: Final = 40
@@ -76,11 +79,18 @@ class SeenFile:
         return cls(disk, folder, f"logs-{digest[:16]}{SUFFIX}")
 
     def load(self) -> dict[TopicPartition, SeenLog]:
-        """The saved states; empty if the file is missing or invalid. Raises Unreadable."""
+        """The saved states; empty if the file is missing. Raises Corrupt, Unreadable."""
+        file = f"{self.folder}/{self.name}"
         try:
-            return _read(json.loads(self.disk.read(f"{self.folder}/{self.name}")))
-        except (NotFound, ValueError, TypeError, KeyError, AttributeError):
+            return _read(json.loads(self.disk.read(file)))
+        except NotFound:
             return {}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+            problem = (
+                f"expected a state file of format {FORMAT} ({type(e).__name__}: {e}); partitions that have disappeared since it "
+                f"was saved are not noticed; the next save keeps it as {self.name}{DAMAGED}"
+            )
+            raise Corrupt(problem, file=file, position=getattr(e, "pos", 0)) from e
 
     def save(self, changes: Mapping[TopicPartition, SeenLog | None], clock: Clock) -> None:
         """Saves changed states and deletes those that are None; keeps what other processes have saved. Raises Unreadable."""
@@ -90,7 +100,7 @@ class SeenFile:
         lock = f"{self.folder}/{self.name}.lock"
         is_mine = self._lock(lock, clock)
         try:
-            kept: dict[TopicPartition, SeenLog | None] = {**self.load(), **changes}
+            kept: dict[TopicPartition, SeenLog | None] = {**self._load_or_rename(), **changes}
             logs = {str(p): [*astuple(seen)] for p, seen in kept.items() if seen is not None}
             if not logs:
                 self.disk.delete(f"{self.folder}/{self.name}")
@@ -100,6 +110,14 @@ class SeenFile:
         finally:
             if is_mine:
                 self.disk.unlock(lock)
+
+    def _load_or_rename(self) -> dict[TopicPartition, SeenLog]:
+        try:
+            return self.load()
+        except Corrupt:  # whoever loaded it has told
+            file = f"{self.folder}/{self.name}"
+            self.disk.rename(file, f"{file}{DAMAGED}")
+            return {}
 
     def _lock(self, lock: str, clock: Clock) -> bool:
         """Tries to lock for a bounded time: the file is only a hint, so it is written without the lock after that."""

@@ -82,6 +82,23 @@ def test_what_vanished_is_noticed_once_the_state_folder_can_be_read_again() -> N
     world.assert_told(agent, world.lost)
 
 
+@pytest.mark.parametrize("kind", ["logs-", "former-"])
+def test_a_damaged_state_file_is_told_and_kept_under_another_name(kind: str) -> None:
+    world = Failing()
+    world.lives(12, world.fill_again)
+    (file,) = (f"{STATE}/{name}" for name in world.disk.names(STATE) if name.startswith(kind))
+    world.disk.truncate(file, 0)
+    world.disk.write(file, 0, b"{")
+    agent = world.lives(5)
+    assert len([said for said in world.said if f"{file} at byte 1: expected a state file of format 1" in said]) == 1
+    assert agent.view().last_error is None
+    if kind == "logs-":
+        assert world.disk.read(f"{file}.damaged") == b"{"
+        assert b"g-txn-0" in world.disk.read(file)
+    else:
+        assert world.disk.read(file) == b"{"
+
+
 def test_a_partition_that_was_recorded_and_gone_between_two_looks_is_told_after_a_restart() -> None:
     world = Failing()
     begun = world.clock.now

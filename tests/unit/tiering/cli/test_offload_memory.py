@@ -320,20 +320,30 @@ def test_of_a_topic_that_was_made_anew_the_former_is_lost_up_to_where_it_was_see
     assert offload()[0] == 0
 
 
-@pytest.mark.parametrize("place", ["a file", "damaged"])
-def test_where_nothing_can_be_remembered_the_work_is_done_all_the_same(
-    run: Run, folder: Path, url: str, tmp_path: Path, place: str
+def test_where_nothing_can_be_remembered_the_work_is_done_all_the_same(offload: Callable[..., Found], tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    code, _, said = offload()
+    assert code == 0
+    assert said.count("give another --state-dir") == 1
+
+
+@pytest.mark.parametrize("damage", ["{", '{"format": 2, "logs": {}}', '{"format": 1, "logs": {"g-tiny-0": [1]}}', "[" * 100_000])
+def test_a_damaged_state_file_is_told_and_kept_under_another_name(
+    offload: Callable[..., Found], folder: Path, tmp_path: Path, damage: str
 ) -> None:
-    given = ("offload", "--log-dir", folder, "--archive", url, "--state-dir", tmp_path / "state")
-    if place == "a file":
-        (tmp_path / "state").write_text("")
-    else:
-        assert run(*given).exit_code == 0
-        for file in (tmp_path / "state").iterdir():
-            file.write_text("{")
-    result = run(*given)
-    assert result.exit_code == 0
-    assert result.stderr.count("give another --state-dir") == (place == "a file")
+    offload()
+    (file,) = (tmp_path / "state").iterdir()
+    file.write_text(damage)
+    damaged = file.with_name(f"{file.name}.damaged")
+    code, _, said = offload("--dry-run")
+    assert (code, said.count("expected a state file of format 1"), damaged.exists()) == (0, 1, False)
+    assert f"{file} at byte " in said
+    code, _, said = offload()
+    assert (code, said.count(f"the next save keeps it as {damaged.name}")) == (0, 1)
+    assert damaged.read_text() == damage
+    rmtree(folder / TINY)
+    code, rows, said = offload()
+    assert (code, lost(rows), "state file" in said) == (3, [("g-tiny", 0)], False)
 
 
 def test_eight_runs_at_once_forget_nothing_of_each_other(tmp_path: Path) -> None:
