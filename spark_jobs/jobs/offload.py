@@ -132,6 +132,7 @@ def _spec(
         is_archive_missing,
         arguments.replace_compacted,
         arguments.metadata_dirs(),
+        arguments.assume_clean_elections,
     )
 
 

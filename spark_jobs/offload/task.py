@@ -29,6 +29,7 @@ class OffloadSpec:
 
     `bytes_per_second` limits each of the slices that run at the same time. `is_archive_missing`: in a dry run, there may be none.
     `replace_compacted` are the topics of which what was compacted is archived again, by the metadata in `metadata_dirs`.
+    `assumes_clean_elections` is as in OffloadRun.
     """
 
     source: SharedLogDir
@@ -44,6 +45,7 @@ class OffloadSpec:
     is_archive_missing: bool = False
     replace_compacted: tuple[str, ...] = ()
     metadata_dirs: tuple[str, ...] = ()
+    assumes_clean_elections: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def offload_slice(spec: OffloadSpec, items: Sequence[OffloadItem]) -> OffloadedS
     offload = OffloadLogs(
         store, CLOCK, IDS, spec.source.id, lambda _: None, how, spec.is_dry_run, spec.copies_nothing, known,
         ReplacedTopics(spec.replace_compacted, cluster_of(spec.metadata_dirs)),
+        assumes_clean_elections=spec.assumes_clean_elections,
     )  # fmt: skip
     wanted = [item.partition for item in items if item.gone is None]
     logs = source.found_of(wanted)

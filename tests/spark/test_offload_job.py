@@ -6,9 +6,11 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from gap_filled import removed_disk, whole_log
 from golden_logs import broker_logs, partitions
 from logs_to_archive import drop_segments_below, due, set_checkpoint
 from offloaded import assert_holds_exactly, contents
@@ -109,6 +111,40 @@ def test_what_a_broker_deleted_too_early_is_told_once(job: Job, logs: Path, tmp_
     assert (job(*args).exit_code, by_action(job(*args))["lost"]) == (0, 0)
 
 
+def test_a_log_that_is_gone_after_a_driver_that_was_killed_is_lost(
+    job: Job, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("--log-dir", logs, "--archive", tmp_path / "archive", "--output", "json")
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module.Executors, "run", killed)
+        assert job(*args).exit_code != 0
+    shutil.rmtree(logs / "g-tiny-0")
+    told = job(*args)
+    assert (told.exit_code, [r["topic"] for r in rows(told) if r["action"] == "lost"]) == (3, ["g-tiny"])
+
+
+def test_a_log_directory_that_is_another_one_since_the_job_began_is_refused(
+    job: Job, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = tmp_path / "archive"
+    looked = job_module.refuse_a_shared_folder
+
+    def then_unmounted(*given: Any) -> None:
+        looked(*given)
+        (logs / "meta.properties").unlink()
+
+    monkeypatch.setattr(job_module, "refuse_a_shared_folder", then_unmounted)
+    refused = job("--log-dir", logs, "--archive", url)
+    assert refused.exit_code != 0
+    assert "check whether its disk is mounted" in refused.stderr
+    assert [key for key in contents(open_store(str(url))) if "/topics/" in f"/{key}"] == []
+    assert not (tmp_path / "state").exists()
+
+
 def test_executors_that_do_not_see_the_log_directory_are_named_and_nothing_is_concluded(
     job: Job, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,3 +196,15 @@ def test_what_a_configuration_excludes_is_left_alone(job: Job, logs: Path, tmp_p
     done = job("--config", config, "--output", "json")
     assert done.exit_code == 0, done.stderr
     assert {str(r["topic"]) for r in rows(done)} == {p[:-2] for p in partitions() if not p.startswith("g-codec")}
+
+
+def test_a_disk_that_ends_in_a_gap_is_copied_once_the_user_says_that_elections_were_clean(job: Job, tmp_path: Path) -> None:
+    url = tmp_path / "archive"
+    disk = removed_disk(whole_log(tmp_path / "whole"), tmp_path, lambda folder: job("--log-dir", folder, "--archive", url))
+    args = ("--log-dir", disk, "--archive", url, "--output", "json")
+    refused = job(*args)
+    assert refused.exit_code == 5
+    assert "--assume-clean-elections" in refused.stderr
+    done = job(*args, "--assume-clean-elections")
+    assert done.exit_code == 0, done.stderr
+    assert by_action(done)["copied"] > 0

@@ -1,63 +1,32 @@
-"""`tiering offload` of directories that have what the archive lacks: which of them fill a gap, and what is said of the others.
-
-offset    0              700             1400
-epoch     0              2               4
-first     |------|
-later                                        |------|···     archived behind a gap, by a replica that had lost the rest
-removed   |------|----------------|·                         a disk that was removed before epoch 4 was elected
-whole     |------|---------------------------|------|···
-"""
+"""`tiering offload` of directories that have what the archive lacks: which of them fill a gap, and what is said of the others."""
 
 import json
 from pathlib import Path
 
 import pytest
-from golden_logs import broker_logs
-from logs_to_archive import copy_of, cut_finer, drop_segments_below, local_logs, set_checkpoint
+from gap_filled import EPOCHS, cut_at, removed_disk, whole_log
+from logs_to_archive import local_logs
 from offloaded import Rows, Run, manifests
 
 from local_log.formats.filenames import LEADER_EPOCH_CHECKPOINT
 from remote.store.open import open_store
 from tiering.command.exit_codes import Exit
 
-EPOCHS = "g-epochs-0"
-
-
-def cut_at(folder: Path, offset: int) -> int:
-    """Takes the segments from an offset on from a log, and their epochs; gives the offset at which it ends then."""
-    bases = sorted(int(file.stem) for file in (folder / EPOCHS).glob("*.log"))
-    end = min(base for base in bases if base >= offset)
-    for file in (folder / EPOCHS).iterdir():
-        if file.stem.isdigit() and int(file.stem) > end:
-            file.unlink()
-        elif file.stem.isdigit() and int(file.stem) == end and file.suffix != ".snapshot":
-            file.write_bytes(b"")
-    checkpoint = folder / EPOCHS / LEADER_EPOCH_CHECKPOINT
-    epochs = [line for line in checkpoint.read_text().splitlines()[2:] if int(line.split()[1]) < end]
-    checkpoint.write_text("\n".join(["0", str(len(epochs)), *epochs, ""]))
-    set_checkpoint(folder / "replication-offset-checkpoint", EPOCHS, end)
-    return end
-
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
-    folder = broker_logs(tmp_path / "whole", EPOCHS)
-    cut_finer(folder / EPOCHS, 24)
-    return folder
+    return whole_log(tmp_path / "whole")
 
 
 @pytest.fixture
 def removed(whole: Path, tmp_path: Path, run: Run, url: str) -> Path:
     """The removed disk, once the archive has a gap."""
-    first, later, removed = (copy_of(whole, tmp_path / name) for name in ("first", "later", "removed"))
-    cut_at(first, 400)
-    drop_segments_below(later, EPOCHS, 1_500)
-    start = min(int(file.stem) for file in (later / EPOCHS).glob("*.log"))
-    (later / EPOCHS / LEADER_EPOCH_CHECKPOINT).write_text(f"0\n1\n4 {start}\n")
-    cut_at(removed, 1_000)
-    for folder, exit_code in ((first, 0), (later, Exit.partly)):  # what was lost is told
-        assert run("offload", "--log-dir", folder, "--archive", url).exit_code == exit_code
-    return removed
+    codes = list[int]()
+    disk = removed_disk(
+        whole, tmp_path, lambda folder: codes.append(run("offload", "--log-dir", folder, "--archive", url).exit_code)
+    )
+    assert codes == [0, Exit.partly]  # what was lost is told
+    return disk
 
 
 def gaps(url: str) -> list[tuple[int, int]]:
