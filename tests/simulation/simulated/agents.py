@@ -4,13 +4,13 @@ Each turn is a thread: others run before its calls, as the agent's own loop does
 agent is stopped and killed, and its machine loses power with the broker's; the next one finds the folder of the one before.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random  # noqa: TID251  # seeded
 
-from local_log.errors import LogError, Unavailable, Unknown
+from local_log.errors import LogError, Unavailable, Unknown, Unreadable
 from local_log.log_dir import LogDir
 from remote import archive
 from remote.keys import PartitionPath
@@ -57,6 +57,12 @@ WAITS_S = 60
 """How long a thread waits before it looks again whether a lock is free."""
 KILLED = 0.01
 """How often a process ends at a change of its folder."""
+STATE_FAILS = 0.3
+"""Of the schedules with agents, those in which the disks of their folders fail."""
+STATE_BEGINS_TO_FAIL = 0.2
+"""How often such a disk begins to fail at a call."""
+STATE_FAILING = (frozenset({"write"}), frozenset({"read"}), frozenset({"read", "write"}))
+STATE_FAILS_MS = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 3 * HOUR_MS)
 NO_DAMAGE = tuple(f"{kind}: " for kind in (Finding.lost, Finding.orphan, Finding.dangling_pin))
 """What a scrub may find: processes have ended, and brokers have deleted what was not archived."""
 NUMBERS = 10_000
@@ -64,14 +70,48 @@ NUMBERS = 10_000
 
 
 class StateDisk(QuietDisk):
-    """The disk with an agent's folder. `changed` is called after each call that changes something."""
+    """The disk with an agent's folder. `changed` is called after each call that changes something.
+
+    It is full, or cannot be read, while `failing` has the verb. `failures` counts the calls that have failed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.changed: Callable[[], None] = lambda: None
+        self.begins: Callable[[str], None] = lambda verb: None
+        """Called before a call that may fail."""
+        self.failing: frozenset[str] = frozenset()
+        self.failures = 0
+
+    def names(self, folder: str) -> list[str]:
+        self._may_fail("read", folder)
+        return super().names(folder)
+
+    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
+        self._may_fail("read", file)
+        return super().read(file, start, end)
+
+    def write(self, file: str, start: int, data: bytes) -> None:
+        self._may_fail("write", file)
+        super().write(file, start, data)
+
+    def _may_fail(self, verb: str, path: str) -> None:
+        self.begins(verb)
+        if verb in self.failing:
+            self.failures += 1
+            raise Unreadable(f"{path}: the state folder's disk does not {verb}")
 
     def _called(self, *words: object) -> None:
         self.changed()
+
+    @contextmanager
+    def healthy(self) -> Iterator[None]:
+        """Nothing fails meanwhile: it is not the agent that reads."""
+        begins, failing, self.begins, self.failing = self.begins, self.failing, lambda verb: None, frozenset()
+        try:
+            yield
+        finally:
+            self.begins, self.failing = begins, failing
 
 
 class Turns:
@@ -171,6 +211,11 @@ class AgentHost:
     of: str = ""
     """Whose log directory it is."""
     topic: str = ""
+    _fails_until: int = 0
+
+    @property
+    def _state_fails(self) -> bool:
+        return Random(f"state {self.tasks.schedule.seed}").random() < STATE_FAILS
 
     @property
     def name(self) -> str:
@@ -184,6 +229,8 @@ class AgentHost:
         self.ends()  # the one before may have died in one of its threads
         self.process = actor
         self.disk.changed = self._may_end
+        if self._state_fails:
+            self.disk.begins = self._may_fail
         try:
             self._lives(actor)
         finally:
@@ -261,6 +308,13 @@ class AgentHost:
 
     # The process
 
+    def _step(self, agent: Agent) -> None:
+        """One step; where the folder's disk has failed in it, the agent tells."""
+        failures, told, disk = self.disk.failures, agent._state.failures, self.disk
+        self.steps(agent)
+        if disk.failures > failures and agent._state.failures == told:
+            raise self.tasks.schedule.violated(f"{self.name} does not tell that the disk of its folder fails")
+
     def _lives(self, process: Actor) -> None:
         controls, schedule = Controls(), process.schedule
         agent, opening = self._agent(process, controls)
@@ -269,12 +323,12 @@ class AgentHost:
         if process.is_atomic:
             until = schedule.now + LASTS_MS
             while schedule.now < until:
-                self.steps(agent)
+                self._step(agent)
         else:
             steps = process.random.randrange(1, STEPS_MAX)
             while steps and not schedule.is_calm:
                 steps -= 1
-                self.steps(agent)
+                self._step(agent)
             if steps:
                 self._lives_on(process, agent)
         self.view = _looked_at(agent)
@@ -287,7 +341,7 @@ class AgentHost:
         begun = {*agent._state.queue.running}  # a turn may sleep for long, and have the wrong time until it ends
         steps = 0
         while begun or steps < CALM_STEPS:
-            self.steps(agent)
+            self._step(agent)
             begun &= agent._state.queue.running.keys()
             steps += not begun
         self.is_calm(_looked_at(agent))
@@ -295,8 +349,10 @@ class AgentHost:
     def is_calm(self, view: AgentView) -> None:
         """What an agent knows that has lived on for long while nothing went wrong."""
         wrong = [one.error for one in view.partitions if one.error is not None and one.error.kind != "TopicDeleted"]
-        if wrong or view.store is not None:
-            raise self.tasks.schedule.violated(f"{self.name}, which lives on when nothing goes wrong: {wrong or view.store}")
+        if wrong or view.store is not None or view.error is not None:
+            raise self.tasks.schedule.violated(
+                f"{self.name}, which lives on when nothing goes wrong: {wrong or view.store or view.error}"
+            )
 
     def _agent(self, process: Actor, controls: Controls) -> tuple[Agent, Opening]:
         store = Abortable(self.tasks.store(process), controls)
@@ -317,6 +373,19 @@ class AgentHost:
     def _reports(self, process: Actor, message: str) -> None:
         self.reported.append(message)
         process.schedule.tell(process.name, f"reports {message}")
+
+    def _may_fail(self, verb: str) -> None:
+        """The folder's disk begins to fail, or works again."""
+        process, schedule = self.process, self.tasks.schedule
+        if schedule.now >= self._fails_until:
+            self.disk.failing = frozenset()
+        if process is None or process.is_atomic or schedule.is_calm:
+            self.disk.failing = frozenset()
+        elif not self.disk.failing and process.chance(STATE_BEGINS_TO_FAIL):
+            self.disk.failing = process.random.choice(STATE_FAILING)
+            self._fails_until = schedule.now + process.random.choice(STATE_FAILS_MS)
+            schedule.faults["agent's state fails"] += 1
+            schedule.tell(self.name, f"has a disk that does not {' and '.join(sorted(self.disk.failing))}")
 
     def _may_end(self) -> None:
         process = self.process

@@ -49,17 +49,18 @@ class BrokerAgent(AgentHost):
     def topic_is_deleted(self) -> None:
         """What is kept of its log is not to be forgotten."""
         log_dir = LogDir(self.broker.disk, LOGS)
-        seen = SeenFile.of(self.disk, STATE, log_dir, self.tasks.judge.store.url).load().get(PARTITION)
+        with self.disk.healthy():
+            seen = SeenFile.of(self.disk, STATE, log_dir, self.tasks.judge.store.url).load().get(PARTITION)
         if seen is not None and seen.topic_id not in self._came_back:
             self.known.setdefault(seen.topic_id, []).append((seen.start_offset, seen.end_offset))
         for topic_id, offsets in self._looked_at.items():
             self.known.setdefault(topic_id, []).append(offsets)
 
     def steps(self, agent: Agent) -> None:
-        before, state = _archived(agent), agent._state
+        before, state, failures = _archived(agent), agent._state, self.disk.failures
         marks = state.marks
         agent.step()
-        if state.marks is marks:
+        if state.marks is marks or self.disk.failures > failures:
             return
         now, now_ms = _archived(agent), agent._now_ms
         for topic_id in before.keys() & now.keys():

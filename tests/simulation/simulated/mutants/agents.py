@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from local_log.errors import Unreadable
 from simulated.mutants.registry import mutant
 from tiering.agent import memory, seen_there
 from tiering.agent.job_queue import JobQueue
@@ -16,6 +17,7 @@ from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.losses import seen_logs
+from tiering.losses.seen_logs import SeenFile
 
 
 @mutant
@@ -120,3 +122,33 @@ def remember_logs_with_their_first_end() -> None:
 def plan_a_partition_once() -> None:
     copy.has_changed = lambda before, after, *, waits: before is None
     copy.RECHECK_MS = 1 << 60  # type: ignore[misc]
+
+
+@mutant
+def take_for_saved_what_the_state_folder_has_refused() -> None:
+    keep = SeenThere._keep
+
+    def kept(self: SeenThere, *given: Any) -> bool:
+        keep(self, *given)
+        return True
+
+    SeenThere._keep = kept  # type: ignore[method-assign]
+
+
+@mutant
+def take_a_state_folder_that_cannot_be_read_for_an_empty_one() -> None:
+    load = SeenThere._load
+
+    def loaded(self: SeenThere, file: SeenFile) -> Any:
+        try:
+            return load(self, file)
+        except Unreadable as e:
+            self._hurt(e)
+            return {}
+
+    SeenThere._load = loaded  # type: ignore[method-assign]
+
+
+@mutant
+def say_nothing_of_a_state_folder_that_fails() -> None:
+    AgentState.hurt = lambda self, error: None  # type: ignore[method-assign]
