@@ -4,6 +4,7 @@ from local_log.errors import Corrupt, Invalid
 from remote.keys import PartitionPath, parse_page_name
 from remote.manifest.entries import Entries
 from remote.manifest.store import load_newest
+from remote.manifest.write_record import as_decided
 from remote.store.api import ReadableStore
 
 
@@ -17,7 +18,7 @@ def is_named_still(store: ReadableStore, path: PartitionPath, name: str) -> bool
         newest = load_newest(store, path)
         if newest is None:
             return False
-        entries = Entries.of(store, newest.manifest)
+        entries = Entries.of(store, as_decided(store, newest.manifest))
         if parse_page_name(name) is not None:
             return name in entries.page_names()
         return any(name in (e.log_name, e.aux_name) for e in entries)

@@ -11,6 +11,7 @@ from remote.manifest.chain import chain_of
 from remote.manifest.entries import Entries
 from remote.manifest.model import NEVER_NAMED_DAYS, Manifest, without_entries
 from remote.manifest.pins import Pin, pins_of
+from remote.manifest.write_record import as_decided
 from remote.scrub.budget import RequestBudget, RequestsExhausted
 from remote.scrub.chain import check_chain
 from remote.scrub.coverage import CoverageCheck, losses
@@ -68,7 +69,20 @@ class PartitionScrub:
             yield not_checked(path, "its objects, since the newest manifest cannot be read")
         yield from (orphan(meta, self.now_ms) for meta in unnamed.values())
 
-    def _check_newest(self, newest: Manifest, listed: ListedPartition, unnamed: dict[str, ObjectMeta]) -> Iterator[ScrubStep]:
+    def _check_newest(self, stored: Manifest, listed: ListedPartition, unnamed: dict[str, ObjectMeta]) -> Iterator[ScrubStep]:
+        """What readers see of the newest manifest: a write that is decided counts, also if no manifest has taken it in."""
+        try:
+            newest = as_decided(self.store, stored)
+        except (Corrupt, Newer) as e:
+            at = (e.file, e.problem, e.position) if isinstance(e, Corrupt) else (listed.path.manifest(listed.newest), str(e))
+            yield Finding(Kind.corrupt_manifest, *at)
+            unnamed.clear()
+            yield not_checked(listed.path, "objects, since the record of a write cannot be read")
+            return
+        except RequestsExhausted:
+            unnamed.clear()
+            yield not_checked(listed.path, "its objects: the request limit is reached")
+            return
         yield from losses(newest)
         entries = Entries.of(self.store, newest)
         try:

@@ -1,15 +1,18 @@
 """Writes of rows without Spark: tasks, their commit, and what the archive then holds, in this process."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from archive_fakes import CountingIds, FixedClock, MemoryStore
+from archive_fakes import CountingIds, FailsBefore, FixedClock, MemoryStore
 
+from local_log.errors import Unavailable
 from local_log.formats.record import Codec
 from remote import archive
 from remote.direct_write.commit import PartitionEntries, Write, commit_write
 from remote.direct_write.topic import written_topic
+from remote.manifest.store import load_newest
 from remote.read.log import ArchivedLog
 from remote.segment_bytes import StoredBytes
 from remote.store.api import ObjectStore
@@ -86,6 +89,24 @@ class Rows:
     def run(self, *tasks: Sequence[Any]) -> Any:
         """Each task's batches, and the commit."""
         return self.commit([self.task(number, batches) for number, batches in enumerate(tasks)])
+
+
+def committed_only() -> MemoryStore:
+    """An archive with a write that is committed, and that no manifest has taken in: the store failed just then."""
+    store = new_archive()
+
+    def is_decided(verb: str, key: str) -> bool:
+        return verb == "put_if_absent" and any("/writes/" in one for one in store.objects) and "/writes/" not in key
+
+    fails = FailsBefore(store, Unavailable("no answer"), is_decided)
+    time = datetime.fromtimestamp(NOW_MS / 1_000, UTC)
+    rows = [{"key": b"k", "value": b"%d" % n, "headers": None, "partition": None, "timestamp": time} for n in range(20)]
+    assert Rows(fails).run([batch(rows)]).committed
+    (path,) = archive.partition_paths(store, "rows")
+    newest = load_newest(store, path)
+    assert newest is not None
+    assert newest.manifest.pending is not None
+    return store
 
 
 def stored(store: ObjectStore, topic: str = "rows") -> dict[int, list[dict[str, Any]]]:

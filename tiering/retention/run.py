@@ -16,6 +16,7 @@ from remote.manifest.entries import Entries
 from remote.manifest.losses import has_nothing_for_readers
 from remote.manifest.model import Deleting, Manifest, count_of, log_bytes_of
 from remote.manifest.store import load_newest, of_newest
+from remote.manifest.write_record import as_decided
 from remote.parallel import in_order
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun
@@ -45,7 +46,7 @@ def manifests_of(
 ) -> Iterator[tuple[PartitionPath, Found]]:
     """The newest manifest of each of these partitions; what is wrong with one in its place. `threads` load them.
 
-    What was only seen has nothing that could expire, and is left out.
+    A write that is committed is in it. What was only seen has nothing that could expire, and is left out.
 
     Raises Unavailable.
     """
@@ -53,9 +54,10 @@ def manifests_of(
     def load(path: PartitionPath) -> tuple[PartitionPath, Found | None]:
         try:
             stored = load_newest(store, path)
+            manifest = None if stored is None else as_decided(store, stored.manifest)
         except (Corrupt, Newer, NoKey, WrongKey) as e:
             return path, e
-        return path, stored.manifest if stored is not None and not has_nothing_for_readers(stored.manifest) else None
+        return path, manifest if manifest is not None and not has_nothing_for_readers(manifest) else None
 
     with in_order(load, paths, threads) as loaded:
         for path, found in loaded:
