@@ -1,8 +1,9 @@
 """Archived records of an interval to Parquet, each offset once, by Spark.
 
-It waits until the topics are archived through the interval's end, so that no record of it comes late. Then the interval is
-resolved, once: the target keeps the offsets under this run's name, and whatever is retried or cleared is of the same. Where
-retention has deleted some of them meanwhile the run says so and fails; what is in the target already is not asked for again.
+It waits until the topics are archived through the interval's end, so that no record of it comes late; a partition that gets no
+records holds it back, unless `wait_for` names the others. Then the interval is resolved, once: the target keeps the offsets
+under this run's name, and whatever is retried or cleared is of the same. Where retention has deleted some of them meanwhile the
+run says so and fails; what is in the target already is not asked for again.
 
 By hand: give `topics`, `to`, `from_timestamp` and `to_timestamp`. Every day, in a file of yours beside this one:
 
@@ -30,6 +31,7 @@ def tiering_backfill(  # the parameters are the interface of users' DAG files; m
     *,
     topics: Sequence[str] = (),
     to: str = "",
+    wait_for: Sequence[int] = (),
     schedule: str | None = None,
     catchup: bool = False,
     start_date: datetime = datetime(2026, 1, 1, tzinfo=UTC),
@@ -41,6 +43,7 @@ def tiering_backfill(  # the parameters are the interface of users' DAG files; m
 ) -> DAG:
     """A DAG that backfills the intervals of `schedule`, a cron expression; `catchup` from `start_date` on.
 
+    `wait_for`: only these partitions of each topic, because the others get no records; all unless given.
     `master`, `conf` and `py_files` are spark-submit's, and without a master the job runs by the worker's own Python; `queue` is
     that of the workers that have it.
     """
@@ -62,6 +65,12 @@ def tiering_backfill(  # the parameters are the interface of users' DAG files; m
                 None, type=["null", "string"], description="ISO 8601. Default: the start of the data interval."
             ),
             "to_timestamp": Param(None, type=["null", "string"], description="ISO 8601. Default: the end of the data interval."),
+            "wait_for": Param(
+                list(wait_for),
+                type="array",
+                items={"type": "integer"},
+                description="Wait only for these partitions of each topic. Default: all.",
+            ),
         },
         tags=["tiering"],
         doc_md=__doc__,
@@ -70,7 +79,9 @@ def tiering_backfill(  # the parameters are the interface of users' DAG files; m
             *(("--topic", "{{ params.topics }}"), ("--to", "{{ params.to }}"), ("--by", "{{ params.by }}")),
             *(("--from-timestamp", FROM), ("--to-timestamp", TO), ("--run", "{{ dag.dag_id }}/{{ run_id }}")),
         ]
-        wait = ArchivedThroughSensor(task_id="wait", topics="{{ params.topics }}", through=TO, deferrable=True)
+        wait = ArchivedThroughSensor(
+            task_id="wait", topics="{{ params.topics }}", partitions="{{ params.wait_for }}", through=TO, deferrable=True
+        )
         resolve = SparkJobOperator(task_id="resolve", job="backfill", arguments=[*asked, "--resolve-only"])
         write = SparkJobOperator(task_id="backfill", job="backfill", arguments=asked, master=master, conf=conf, py_files=py_files)
         wait >> resolve >> write

@@ -10,13 +10,17 @@ import psutil
 import pyarrow.dataset
 import pytest
 from airflow_home import Airflow, Run, offload_below
+from archive_fakes import CountingIds, SleptClock
 from click.testing import CliRunner
 from golden_logs import broker_logs
 from logs_to_archive import due
-from made_archive import made
+from made_archive import TOPIC_ID, made
 from offloaded_once import assert_one_sound_chain
 
 from remote import archive
+from remote.manifest.model import never_archived
+from remote.manifest.store import ManifestWriter
+from remote.manifest.transitions import first_seen
 from remote.store.open import open_store
 from tiering.cli import main
 
@@ -205,6 +209,17 @@ def test_a_backfill_by_spark_submit_writes_its_data_interval(dag_run: Runs, s3_b
     assert run.state == "success", run.log
     assert run.returned["backfill"]["offsets"] == {"made": {"0": [1, 3]}}
     assert rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_backfill_need_not_wait_for_a_partition_that_gets_no_records(dag_run: Runs, tmp_path: Path) -> None:
+    url, at = str(tmp_path / "archive"), "1970-01-03T00:00:00+00:00"
+    made_over_days(url)
+    none_yet = never_archived("made", TOPIC_ID, 1, 0)
+    writer = ManifestWriter(open_store(url), none_yet.path, SleptClock(), CountingIds("1e"), "tests", 0)
+    writer.commit(none_yet, lambda known: first_seen(known, "broker-1", 0, 0))
+    run = dag_run("small", url, at=at, to=str(tmp_path / "out"), wait_for=[0], SPARK_HOME=str(tmp_path / "not-there"))
+    assert run.tasks == {"wait": "success", "resolve": "success", "backfill": "failed"}, run.log
+    assert run.returned["resolve"] == {"made": {"0": [1, 3]}}
 
 
 def test_a_backfill_that_is_cleared_after_retention_moved_is_of_its_first_offsets(dag_run: Runs, tmp_path: Path) -> None:

@@ -4,13 +4,19 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow_home import needs_airflow
-from made_archive import made
+from archive_fakes import CountingIds, SleptClock
+from made_archive import TOPIC_ID, made
 
 from local_log.errors import Invalid
+from remote.manifest.model import never_archived
+from remote.manifest.store import ManifestWriter
+from remote.manifest.transitions import first_seen
+from remote.store.api import ObjectStore
 from remote.store.open import open_store
 
 pytestmark = [needs_airflow, pytest.mark.filterwarnings("default")]  # Airflow's own warnings are not ours to mend
@@ -67,6 +73,50 @@ def test_the_sensor_defers_and_the_trigger_fires_when_every_partition_is_through
     payload = asyncio.run(waited())
     assert payload == {"behind": []}
     assert getattr(sensor(), deferred.value.method_name)({}, payload) is None
+
+
+def seen(store: ObjectStore, topic: str, partition: int, topic_id: str = TOPIC_ID) -> None:
+    """Records that a log directory has offsets 0, 1 and 2, all in an active segment."""
+    none_yet = never_archived(topic, topic_id, partition, 0)
+    writer = ManifestWriter(store, none_yet.path, SleptClock(), CountingIds(f"{partition:x}e"), "tests", 0)
+    writer.commit(none_yet, lambda known: first_seen(known, "broker-1", 0, 3))
+
+
+def test_partitions_and_topics_of_which_nothing_is_archived_yet_are_waited_for_by_name_and_by_glob(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tiering.airflow.triggers import still_behind
+
+    connect(monkeypatch, {"archive": str(tmp_path)})
+    url, store = str(tmp_path), open_store(str(tmp_path))
+    made(store, [[[10]], [[70]]])
+    seen(store, "made", 1)
+    seen(store, "made2", 0, "B" * 22)
+    assert still_behind(url, ["made"], 70, []) == ["made-1"]
+    assert still_behind(url, ["made2"], 70, []) == ["made2-0"]
+    assert still_behind(url, ["made*"], 70, []) == ["made-1", "made2-0"]
+    assert still_behind(url, ["made"], 70, [0]) == []
+    assert sensor(deferrable=False).poke({}) is False
+
+
+def test_an_event_says_that_nothing_of_a_partition_is_archived_yet_and_there_is_none_of_a_topic_without_records(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tiering.airflow.operators import ArchivedThroughOperator
+
+    connect(monkeypatch, {"archive": str(tmp_path)})
+    store = open_store(str(tmp_path))
+    made(store, [[[10]], [[70]]])
+    seen(store, "made", 1)
+    seen(store, "made2", 0, "B" * 22)
+    operator = ArchivedThroughOperator(task_id="tell", partitions=[["made-0"], ["made2-0"]])
+    told: list[dict[str, Any]] = []
+    event = SimpleNamespace(add=lambda asset, extra: told.append(extra))
+    context: Any = {"outlet_events": {operator.alias: event}}
+    assert list(operator.execute(context)) == ["made"]
+    assert told == [
+        {"topic": "made", "offsets": {"0": 2, "1": 0}, "through_ms": -1, "through_ms_by_partition": {"0": 70, "1": -1}}
+    ]
 
 
 def test_where_waiting_makes_no_sense_the_task_fails_for_good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
     @dag(schedule=[archived_asset("s3://bucket/prefix", "orders")])
 
 The event's `extra`: `topic`, `offsets` (by partition, the one after the last that is archived), `through_ms` (all partitions have
-a record as late as this, ms since 1970) and `through_ms_by_partition`.
+a record as late as this, ms since 1970; -1 if nothing of one of them is archived yet) and `through_ms_by_partition`.
 """
 
 from urllib.parse import quote

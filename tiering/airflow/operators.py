@@ -23,6 +23,12 @@ TASKS_MAX: Final = 256
 _QUIET: Final = ("archived", "keep")
 """Rows that say of a segment that there is nothing to do."""
 
+_DUE: Final = ("copy", "replace", "refused")
+"""Rows of a plan whose partition is to be offloaded: the task reports what is refused."""
+
+_REFUSING: Final = (Exit.failure, Exit.corruption)
+"""What a plan of all partitions ends with if it has refused some of them; without such rows it has ended early."""
+
 
 class RowsOperator(CommandOperator):
     """A command that answers rows: they go to the task's log, and the task returns how many there were of which kind.
@@ -106,13 +112,13 @@ class OffloadPlanOperator(OffloadOperator):
         self.tasks_max = tasks_max
 
     def work(self, context: Context) -> list[list[str]]:
-        """Plans. Raises as `refuse_failure` where nothing at all could be planned, or the store does not answer."""
+        """Plans. Raises as `refuse_failure` where the command ended before it had planned all partitions."""
         due: set[str] = set()
         actions: Counter[str] = Counter()
 
         def take(row: Row) -> None:
             actions[row["action"]] += 1
-            if row["action"] in ("copy", "refused"):
+            if row["action"] in _DUE:
                 due.add(f"{row['topic']}-{row['partition']}")
                 self.log.info(
                     "%s-%s: %s %s %s", row["topic"], row["partition"], row["action"], row["segment"] or "", row["reason"]
@@ -120,7 +126,7 @@ class OffloadPlanOperator(OffloadOperator):
 
         is_dry_run = bool(flag("", self.is_dry_run))
         code, said = self.run_for_rows([*self.words(), *([] if is_dry_run else ["--copy-nothing"])], take)
-        if not actions or code in (Exit.usage, Exit.not_found, Exit.retry) or code < 0:
+        if not _is_whole(code, actions):
             refuse_failure(code, said)
         if actions["lost"] and not is_dry_run:
             self._tell_lost(context, said)
@@ -135,6 +141,13 @@ class OffloadPlanOperator(OffloadOperator):
         if task.try_number == 1 and getattr(task, "max_tries", 0) > 0:
             raise AirflowException(f"offsets are lost: {said}")
         self.log.error("offsets are lost: %s", said)
+
+
+def _is_whole(code: int, actions: Mapping[str, int]) -> bool:
+    """Whether a command that ended so, after rows of these actions, has planned all partitions."""
+    if code in _REFUSING:
+        return "refused" in actions
+    return code == Exit.done or (code == Exit.partly and bool(actions))
 
 
 class ArchivedThroughOperator(CommandOperator):
@@ -160,7 +173,7 @@ class ArchivedThroughOperator(CommandOperator):
         extras = {}
         for topic in topics:
             found = archived_through(store, topic)
-            if found:
+            if any(through.end_offset for through in found):
                 through_ms = min(through.through_ms for through in found)
                 ends = {str(through.partition): through.end_offset for through in found}
                 latest = {str(through.partition): through.through_ms for through in found}

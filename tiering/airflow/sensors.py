@@ -17,8 +17,8 @@ class ArchivedThroughSensor(BaseSensorOperator):
     """Succeeds when every partition of `topics` has a record in the archive that is as late as `through`.
 
     Then all offsets of an interval that ends there are archived. A partition without new records delays it, since its active
-    segment is not archived; in this case list the `partitions` to wait for. `through`: a datetime, ms since 1970, or ISO 8601.
-    With `deferrable` no worker waits.
+    segment is not archived, and so does one of which nothing is archived yet; in this case list the `partitions` to wait for.
+    `through`: a datetime, ms since 1970, or ISO 8601. With `deferrable` no worker waits.
     """
 
     template_fields: Sequence[str] = ("tiering_conn_id", "topics", "through", "partitions")
