@@ -43,6 +43,8 @@ from tiering.endpoint.transactions.transaction_states import (
 
 RETRY_MS: Final = 1_000
 """So long later markers are written that could not be."""
+NAMED_MAX: Final = 20
+"""Of the transactional ids that a message is about."""
 _MARKED: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -327,11 +329,18 @@ class TransactionCoordinator:
 
     def _abort_timed_out(self, *, first: bool = False) -> None:
         self._timers.schedule("abort", self.config.abort_interval_ms, self._abort_timed_out)
-        for one in () if first else self._states.timed_out():
-            try:
-                self._to_end.append(self._fenced(one))
-            except TransactionError:
-                return  # it was said why; the next time will do
+        left = [] if first else [one.transactional_id for one in self._states.timed_out() if not self._aborts(one)]
+        if left:  # the next time will do
+            named = ", ".join(left[:NAMED_MAX]) + (", …" if len(left) > NAMED_MAX else "")
+            self.report(f"{len(left)} transactions whose time is up cannot be aborted, those of {named}")
+
+    def _aborts(self, ongoing: TransactionMetadata) -> bool:
+        """Has an open transaction end soon; False if its log refuses that. Others may have other logs."""
+        try:
+            self._to_end.append(self._fenced(ongoing))
+        except TransactionError:
+            return False  # it was said why
+        return True
 
     def _expire(self, *, first: bool = False) -> None:
         self._timers.schedule("expiry", self.config.remove_interval_ms, self._expire)

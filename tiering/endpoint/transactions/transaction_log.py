@@ -21,7 +21,7 @@ class TransactionLog(Protocol):
         """Appends a record of a transactional id. Raises LogError."""
 
     def forget(self, transactional_ids: Iterable[str], now_ms: int) -> Iterator[Sequence[str]]:
-        """Appends tombstones, many at once; the ids of each append after it. Raises LogError."""
+        """Appends tombstones, many at once; the ids of each append after it. Raises the first LogError, after all others."""
 
     def load(self) -> Iterator[LoadedTransaction]:
         """All that is there, in the order of each partition. Raises LogError."""

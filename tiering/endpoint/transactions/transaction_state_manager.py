@@ -86,12 +86,14 @@ class TransactionStateManager:
         now_ms = self.clock.now_ms()
         since_ms = now_ms - self.config.id_expiration_ms
         idle = [one for one in self.transactions.values() if one.state in IDLE and one.last_update_ms <= since_ms]
+        left = len(idle)
         try:
             for forgotten in self.log.forget([one.dead(now_ms).transactional_id for one in idle], now_ms):
+                left -= len(forgotten)
                 for transactional_id in forgotten:
                     del self.transactions[transactional_id]
         except LogError as e:
-            self.report(f"transactional ids that have expired cannot be forgotten: {e}")  # the next time will do
+            self.report(f"{left} transactional ids that have expired cannot be forgotten: {e}")  # the next time will do
 
 
 def _size(metadata: TransactionMetadata) -> int:

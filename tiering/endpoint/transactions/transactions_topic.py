@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from local_log.errors import placed
+from local_log.errors import LogError, placed
 from tiering.endpoint.coordinator.compacted_topic import ChecksRoom, CompactedTopic, always
 from tiering.endpoint.coordinator.offsets_log import Loaded, partition_for
 from tiering.endpoint.coordinator.records import Record, in_batches
@@ -39,14 +39,23 @@ class TransactionsTopic:
         self._append(self._number(transactional_id), [record], now_ms)
 
     def forget(self, transactional_ids: Iterable[str], now_ms: int) -> Iterator[Sequence[str]]:
-        """Appends tombstones, many of a partition at once; the ids of each append after it. Raises LogError."""
+        """Appends tombstones, many of a partition at once; the ids of each append after it.
+
+        Raises the first LogError, once it has gone on with the other partitions.
+        """
         by_partition: dict[int, list[str]] = defaultdict(list)
         for one in transactional_ids:
             by_partition[self._number(one)].append(one)
+        errors: list[LogError] = []
         for number, of_partition in by_partition.items():
-            for batch in in_batches(of_partition, lambda one: 3 * len(one) + _TOMBSTONE_BYTES):
-                self._append(number, [transaction_tombstone(one) for one in batch], now_ms)
-                yield batch
+            try:
+                for batch in in_batches(of_partition, lambda one: 3 * len(one) + _TOMBSTONE_BYTES):
+                    self._append(number, [transaction_tombstone(one) for one in batch], now_ms)
+                    yield batch
+            except LogError as e:
+                errors.append(e)
+        for error in errors:
+            raise error
 
     def _append(self, number: int, records: Sequence[Record], now_ms: int) -> None:
         self.topic.append(number, records, now_ms)

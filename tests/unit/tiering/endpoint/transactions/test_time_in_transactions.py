@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from transactions_kept import ORDERS, Transactions, states
+from transactions_kept import ORDERS, MemoryLog, Transactions, states
 
+from tiering.endpoint.coordinator.records import Record
 from tiering.endpoint.protocol.errors import ErrorCode
-from tiering.endpoint.transactions.transaction_coordinator import RETRY_MS
+from tiering.endpoint.transactions.transaction_coordinator import NAMED_MAX, RETRY_MS
 from tiering.endpoint.transactions.transaction_states import (
     COMPLETE_ABORT,
     DEAD,
@@ -73,6 +74,42 @@ def test_an_abort_that_cannot_be_kept_is_tried_again_without_another_epoch(at: T
     at.log.is_broken = False
     at.later(10_000)
     assert (at.of().state, at.of().producer_epoch) == (COMPLETE_ABORT, 1)
+
+
+class OneIdFails(MemoryLog):
+    """`is_broken` refuses the transactional id `bad`."""
+
+    def append(self, transactional_id: str, record: Record, now_ms: int) -> None:
+        before, self.is_broken = self.is_broken, self.is_broken and transactional_id == "bad"
+        try:
+            super().append(transactional_id, record, now_ms)
+        finally:
+            self.is_broken = before
+
+
+def test_a_transaction_that_cannot_be_aborted_is_named_and_keeps_no_other_from_it(at: Transactions) -> None:
+    at.log = OneIdFails()
+    at.started()
+    for own_id in ("bad", "good"):
+        at.add(at.init(own_id, timeout_ms=1), own_id=own_id)
+    at.log.is_broken = True
+    at.later(10_000)
+    assert states(at.coordinator.all()) == {"bad": "Ongoing", "good": "CompleteAbort"}
+    assert at.said[-1] == "1 transactions whose time is up cannot be aborted, those of bad"
+    at.log.is_broken = False
+    at.later(10_000)
+    assert states(at.coordinator.all()) == {"bad": "CompleteAbort", "good": "CompleteAbort"}
+
+
+def test_of_many_transactions_that_cannot_be_aborted_one_message_names_some(at: Transactions) -> None:
+    names = [f"id-{number:02}" for number in range(NAMED_MAX + 1)]
+    for own_id in names:
+        at.add(at.init(own_id, timeout_ms=1), own_id=own_id)
+    at.log.is_broken = True
+    at.later(10_000)
+    named = ", ".join(names[:-1])
+    assert at.said[-1] == f"21 transactions whose time is up cannot be aborted, those of {named}, …"
+    assert len(set(at.said)) == 2
 
 
 def test_what_was_open_before_a_restart_times_out_after_it(at: Transactions) -> None:
