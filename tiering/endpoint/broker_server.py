@@ -170,6 +170,7 @@ def broker_server(  # what it opens, in order, reads best in one place
             context = replace(context, users=of.users, audit=audit, local_tier=local_tier, group_commit=commit)
             transactions = None if local_tier is None else _transactions(local_tier, settings, groups, reports)
             if local_tier is not None:
+                _forget_former(groups, local_tier)
                 groups.lower_offsets(_ends(local_tier))
             context = replace(context, transactions=transactions)
             server = Server(context, network, pool, closings, of, lifecycle.stop, partial(answer_ready, reports))
@@ -223,6 +224,15 @@ def _ends(tier: "LocalTier") -> EndOf:
         return None
 
     return end_of
+
+
+def _forget_former(groups: GroupCoordinator, tier: "LocalTier") -> None:
+    """Of topics that another command has deleted, or this one before it was killed.
+
+    Not while a directory is offline, which may have topics that no other one knows.
+    """
+    if not tier.offline:
+        groups.forget_former({name: topic.topic_id or ZERO_TOPIC_ID for name, topic in tier.topics().items()})
 
 
 def _transactions(tier: "LocalTier", settings: Settings, groups: GroupCoordinator, report: Reports) -> TransactionCoordinator:

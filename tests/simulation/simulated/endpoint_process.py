@@ -146,6 +146,8 @@ class EndpointProcess:
         )
         self.groups.load()
         self.transactions = opening.open_transactions(tier, replace(TRANSACTIONS, syncs=syncs), self.groups, self.clock, report)
+        if not tier.offline:
+            self.groups.forget_former({name: topic.topic_id or ZERO_TOPIC_ID for name, topic in tier.topics().items()})
         self.groups.lower_offsets(self._end_of)
         fetches = FetchManager(FetchSessionCache(CountingIds()))
         self._context = Context(

@@ -1,5 +1,6 @@
 """TxnOffsetCommit: which topics there are, and what the coordinators of the transaction and of the group say of the others."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -37,7 +38,7 @@ def txn_offset_commit(
     code = _denied(request, request_context, context)
     if code:
         return TxnOffsetCommitResponse(topics=tuple(_refused(topic, code) for topic in request.topics))
-    known, answers = [], []
+    known, answers, topic_ids = [], [], dict[str, str]()
     for topic in request.topics:
         found = _topic(topic.name, request_context, context)
         if isinstance(found, ErrorCode):
@@ -46,11 +47,12 @@ def txn_offset_commit(
         wanted = tuple(one for one in topic.partitions if one.partition_index in found.partitions)
         missing = tuple(one for one in topic.partitions if one.partition_index not in found.partitions)
         known += [replace(topic, partitions=wanted)] if wanted else []
+        topic_ids[topic.name] = found.id
         answers += [_refused(replace(topic, partitions=missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)] if missing else []
     if known:
         asked = replace(request, topics=tuple(known))
         try:
-            answers += _committed(asked, request_context, context).topics
+            answers += _committed(asked, topic_ids, request_context, context).topics
             return when_synced(TxnOffsetCommitResponse(topics=tuple(answers)), request.group_id, context)
         except (GroupError, TransactionError) as e:
             answers += (_refused(topic, e.code) for topic in known)
@@ -72,7 +74,9 @@ def _topic(name: str, request_context: RequestContext, context: Context) -> Host
     return found if isinstance(found, HostedTopic) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _committed(request: TxnOffsetCommitRequest, request_context: RequestContext, context: Context) -> TxnOffsetCommitResponse:
+def _committed(
+    request: TxnOffsetCommitRequest, topic_ids: Mapping[str, str], request_context: RequestContext, context: Context
+) -> TxnOffsetCommitResponse:
     """Raises GroupError, TransactionError."""
     check_coordinator(request.group_id, context)
     if context.local_tier is None or context.transactions is None:
@@ -86,7 +90,7 @@ def _committed(request: TxnOffsetCommitRequest, request_context: RequestContext,
         verification = TransactionVerifier(context.transactions).verify(partition, log, first, supported)
     except LogError as e:
         raise TransactionError(ErrorCode.NOT_COORDINATOR) from e
-    return context.groups.commit_transactional_offsets(request, TransactionalProducer(*producer, verification))
+    return context.groups.commit_transactional_offsets(request, topic_ids, TransactionalProducer(*producer, verification))
 
 
 def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:

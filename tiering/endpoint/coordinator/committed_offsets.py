@@ -4,13 +4,13 @@ Those of a transaction are pending until its marker. Then they are committed, un
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.offsets_log import Transaction
 from tiering.endpoint.coordinator.record_messages import OffsetCommitKey
-from tiering.endpoint.coordinator.records import OffsetAndMetadata
+from tiering.endpoint.coordinator.records import NO_EXPIRY, OffsetAndMetadata
 
 Partition = tuple[str, int]
 """A topic's name and the number of a partition."""
@@ -60,9 +60,7 @@ class CommittedOffsets:
 
     def metadata(self) -> Iterator[str]:
         """The texts of all offsets, pending ones too."""
-        for offsets in (self._stable, *self._pending.values()):
-            for of_group in offsets.values():
-                yield from (one.metadata for one in of_group.values())
+        return (offset.metadata for _, _, offset in self._all())
 
     def keys(self, group: str) -> Iterator[OffsetCommitKey]:
         """Every key of a group, each once."""
@@ -71,13 +69,34 @@ class CommittedOffsets:
 
     def of_topic(self, topic: str, topic_id: str) -> dict[str, list[OffsetCommitKey]]:
         """The keys of a topic's offsets by group, each once; also of offsets that do not say which topic of the name it was."""
-        found: dict[str, dict[OffsetCommitKey, None]] = defaultdict(dict)
+        return self._keys_of(lambda name, offset: name == topic and offset.topic_id in (topic_id, ZERO_TOPIC_ID))
+
+    def of_former(self, topic_ids: Mapping[str, str]) -> dict[str, list[OffsetCommitKey]]:
+        """The keys of the offsets of topics that were deleted by group, each once. `topic_ids` has all topics by name.
+
+        These are the offsets of another topic of the name, and those that do not say of which one they are since their client
+        has given them a time to live, if there is none of the name. All others that do not say it, which a broker may have
+        written, are not: their topic may be restored later. Nor are those of a topic that there is not, which no other one gets.
+        """
+        return self._keys_of(lambda name, offset: _is_former(offset, topic_ids.get(name)))
+
+    def _keys_of(self, is_one: Callable[[str, OffsetAndMetadata], bool]) -> dict[str, list[OffsetCommitKey]]:
+        """The keys all of whose offsets are such: a tombstone would forget the committed one and the pending ones."""
+        found = {(group, partition): None for group, partition, offset in self._all() if is_one(partition[0], offset)}
+        for group, partition, offset in self._all():
+            if (group, partition) in found and not is_one(partition[0], offset):
+                del found[group, partition]
+        keys: dict[str, list[OffsetCommitKey]] = defaultdict(list)
+        for group, (topic, number) in found:
+            keys[group].append(OffsetCommitKey(group, topic, number))
+        return keys
+
+    def _all(self) -> Iterator[tuple[str, Partition, OffsetAndMetadata]]:
+        """Every offset with its group, pending ones too."""
         for offsets in (self._stable, *self._pending.values()):
             for group, of_group in offsets.items():
-                for (name, number), offset in of_group.items():
-                    if name == topic and offset.topic_id in (topic_id, ZERO_TOPIC_ID):
-                        found[group][OffsetCommitKey(group, name, number)] = None
-        return {group: list(keys) for group, keys in found.items()}
+                for partition, offset in of_group.items():
+                    yield group, partition, offset
 
     def replay(self, key: OffsetCommitKey, offset: OffsetAndMetadata | None, transaction: Transaction | None = None) -> None:
         """Applies a record, of a transaction or of none; None forgets the offset."""
@@ -112,6 +131,13 @@ class CommittedOffsets:
             del of_group[partition]
         if not of_group:
             del self._open[group]
+
+
+def _is_former(offset: OffsetAndMetadata, topic_id: str | None) -> bool:
+    """Whether the offset certainly is of another topic than the one that its name has now, None for no topic."""
+    if topic_id is None:
+        return offset.topic_id == ZERO_TOPIC_ID and offset.expire_timestamp_ms != NO_EXPIRY
+    return offset.is_of_another(topic_id)
 
 
 def _remove(offsets: _Offsets, group: str, partition: Partition) -> None:

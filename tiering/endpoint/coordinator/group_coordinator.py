@@ -5,7 +5,7 @@ say.
 """
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -123,6 +123,15 @@ class GroupCoordinator:
         """Sets offsets beyond the ends of their logs to these, once the transactions have ended whose outcome is decided."""
         with self._answering():
             self._offsets.lower(end_of, self.report)
+
+    def forget_former(self, topic_ids: Mapping[str, str]) -> None:
+        """Forgets the offsets of topics that were deleted while nobody could; `topic_ids` has all topics by name."""
+        with self._answering():
+            forgotten = self._offsets.forget_former(topic_ids)
+        if forgotten:
+            of = forgotten[0]
+            whose = f"one of them that of group {of.group} for {of.topic}-{of.partition}"
+            self.report(f"{len(forgotten)} offsets of topics that were deleted are forgotten, {whose}")
 
     def is_due(self) -> bool:
         """Whether there is something to do for `tick`. Takes no time."""
@@ -311,14 +320,14 @@ class GroupCoordinator:
             return self._offsets.commit(request, version, self.clock.now_ms(), may_wait=may_wait)
 
     def commit_transactional_offsets(
-        self, request: TxnOffsetCommitRequest, producer: TransactionalProducer
+        self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, str], producer: TransactionalProducer
     ) -> TxnOffsetCommitResponse:
-        """Keeps offsets of a group if the producer's transaction commits. Raises GroupError."""
+        """Keeps offsets of a group if the producer's transaction commits. `topic_ids` are by name. Raises GroupError."""
         with self._answering():
             self._check(request.group_id)
             if self.log is not None:
                 self._require(self._more_of_commit(request), ErrorCode.POLICY_VIOLATION)
-            return self._offsets.commit_transactional(request, producer, self.clock.now_ms())
+            return self._offsets.commit_transactional(request, topic_ids, producer, self.clock.now_ms())
 
     def end_transaction(self, transaction: Transaction, append: Callable[[], None], *, is_committed: bool) -> None:
         """Appends a transaction's marker, since which what groups have committed in it counts. Raises what `append` does."""

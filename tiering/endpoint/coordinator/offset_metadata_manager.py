@@ -3,7 +3,7 @@
 Whoever is no member may commit for a group that has none; a group that is not there is made so.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -27,6 +27,7 @@ from tiering.endpoint.coordinator.records import (
     in_batches,
     offset_commit_record,
     offset_commit_tombstone,
+    tombstone_size,
 )
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.offset_commit import (
@@ -61,8 +62,6 @@ from tiering.endpoint.protocol.messages.txn_offset_commit import (
 _NO_LEADER_EPOCH: Final = -1
 _NO_OFFSET: Final = -1
 _NO_RETENTION_TIME: Final = -1
-_TOMBSTONE_BYTES: Final = 50
-"""Of a tombstone besides its texts."""
 _UNKNOWN_GROUP_SINCE: Final = 9
 """The version of OffsetCommit since which an unknown group has an error of its own."""
 
@@ -114,20 +113,20 @@ class OffsetMetadataManager:
         return OffsetCommitResponse(topics=tuple(answers))
 
     def commit_transactional(
-        self, request: TxnOffsetCommitRequest, producer: TransactionalProducer, now_ms: int
+        self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, str], producer: TransactionalProducer, now_ms: int
     ) -> TxnOffsetCommitResponse:
-        """Keeps offsets that count if the producer's transaction commits. Raises GroupError."""
+        """Keeps offsets that count if the producer's transaction commits. `topic_ids` are by name. Raises GroupError."""
         if self.journal is None:
             raise GroupError(ErrorCode.POLICY_VIOLATION)
         self._validate_transactional(request)
         kept: list[_Kept] = []
         answers = []
         for topic in request.topics:
-            codes = [self._metadata_error(one) for one in topic.partitions]
+            codes, topic_id = [self._metadata_error(one) for one in topic.partitions], topic_ids[topic.name]
             for one, code in zip(topic.partitions, codes, strict=True):
                 if not code:
-                    text = one.committed_metadata or ""
-                    offset = OffsetAndMetadata(one.committed_offset, one.committed_leader_epoch, text, now_ms)
+                    committed = one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
+                    offset = OffsetAndMetadata(*committed, now_ms, topic_id=topic_id)
                     kept.append((OffsetCommitKey(request.group_id, topic.name, one.partition_index), offset))
             numbers = (one.partition_index for one in topic.partitions)
             of_topic = tuple(TxnOffsetCommitResponsePartition(n, code) for n, code in zip(numbers, codes, strict=True))
@@ -241,16 +240,31 @@ class OffsetMetadataManager:
 
         Those of another topic of this name are kept. What cannot be forgotten is left.
         """
-        for group, keys in self.offsets.of_topic(topic, topic_id).items():
+        self._delete_all(self.offsets.of_topic(topic, topic_id))
+
+    def forget_former(self, topic_ids: Mapping[str, str]) -> list[OffsetCommitKey]:
+        """Forgets, for good, what `CommittedOffsets.of_former` tells; the keys. What cannot be forgotten is left."""
+        forgotten = self._delete_all(self.offsets.of_former(topic_ids))
+        if self.journal is not None:  # a topic that is made later must not get them back
+            for group in {partition_for(key.group, self.journal.log.partitions): key.group for key in forgotten}.values():
+                self.journal.sync(group)
+        return forgotten
+
+    def _delete_all(self, found: Mapping[str, list[OffsetCommitKey]]) -> list[OffsetCommitKey]:
+        """Forgets offsets by group; the keys of those that could be forgotten."""
+        forgotten: list[OffsetCommitKey] = []
+        for group, keys in found.items():
             with suppress(GroupError):  # the journal has said why
                 self._delete(group, keys)
+                forgotten += keys
+        return forgotten
 
     def _delete(self, group: str, keys: Iterable[OffsetCommitKey]) -> None:
-        for batch in in_batches(keys, _size):
+        for batch in in_batches(keys, tombstone_size):
             self._write(group, [(key, None) for key in batch])
 
     def _forget(self, group_id: str) -> None:
-        *former, last = [*in_batches(self.offsets.keys(group_id), _size)] or [[]]
+        *former, last = [*in_batches(self.offsets.keys(group_id), tombstone_size)] or [[]]
         for batch in former:
             self._delete(group_id, batch)
         if self.journal is not None:
@@ -335,7 +349,7 @@ class OffsetMetadataManager:
         if require_stable and self.offsets.is_pending(group, partition):
             return OffsetFetchResponsePartitions(number, _NO_OFFSET, metadata="", error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
         offset = self.offsets.of_group(group).get(partition)
-        if offset is None or _is_of_another_topic(offset.topic_id, topic.topic_id):
+        if offset is None or offset.is_of_another(topic.topic_id):
             return OffsetFetchResponsePartitions(number, _NO_OFFSET, metadata="")
         return OffsetFetchResponsePartitions(number, offset.committed_offset, offset.leader_epoch, offset.metadata)
 
@@ -355,7 +369,7 @@ class OffsetMetadataManager:
 
 def _at_end(offset: OffsetAndMetadata, end: LogEnd | None) -> OffsetAndMetadata | None:
     """The offset set to the end of its log, if it is beyond that."""
-    if end is None or offset.committed_offset <= end.offset or _is_of_another_topic(offset.topic_id, end.topic_id):
+    if end is None or offset.committed_offset <= end.offset or offset.is_of_another(end.topic_id):
         return None
     return offset._replace(committed_offset=end.offset, leader_epoch=_NO_LEADER_EPOCH)
 
@@ -374,21 +388,12 @@ def _kept(
     )
 
 
-def _size(key: OffsetCommitKey) -> int:
-    """Bytes of its tombstone, at most."""
-    return 3 * (len(key.group) + len(key.topic)) + _TOMBSTONE_BYTES
-
-
 def _size_of_commit(of: _Lowered) -> int:
     """Bytes of the record, at most."""
-    return _size(of[0]) + 3 * len(of[1].metadata)
+    return tombstone_size(of[0]) + 3 * len(of[1].metadata)
 
 
 def _is_unused(group: ClassicGroup | ConsumerGroup) -> bool:
     if isinstance(group, ConsumerGroup):
         return not group.members
     return group.state is EMPTY and not group.pending_join
-
-
-def _is_of_another_topic(committed: str, asked: str) -> bool:
-    return ZERO_TOPIC_ID not in (committed, asked) and committed != asked

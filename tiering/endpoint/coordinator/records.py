@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 _BATCH_BYTES: Final = 256 << 10
 """Of texts in a batch of tombstones: far less than any topic of a coordinator takes, and more than the longest key."""
+_TOMBSTONE_BYTES: Final = 50
+"""Of a tombstone besides its texts."""
 _EXPIRING, _WITH_TOPIC_ID, _OF_GROUPS = 1, 4, 3
 _NUMBER, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
 _OFFSET_KEY: Final = _NUMBER.pack(1)
@@ -112,6 +114,10 @@ class OffsetAndMetadata(NamedTuple):
     topic_id: str = ZERO_TOPIC_ID
     record_offset: int = -1
 
+    def is_of_another(self, topic_id: str) -> bool:
+        """Whether it certainly is of another topic of the name: both ids are known, and differ."""
+        return ZERO_TOPIC_ID not in (self.topic_id, topic_id) and self.topic_id != topic_id
+
 
 def record(key: Key, value: Value | None, version: int = 0) -> Record:
     """A key and its value in a version; without a value it deletes the key."""
@@ -146,6 +152,11 @@ def offset_commit_record(key: OffsetCommitKey, offset: OffsetAndMetadata) -> Rec
 def offset_commit_tombstone(key: OffsetCommitKey) -> Record:
     """Forgets an offset."""
     return record(key, None)
+
+
+def tombstone_size(key: OffsetCommitKey) -> int:
+    """Bytes of `offset_commit_tombstone`, at most."""
+    return 3 * (len(key.group) + len(key.topic)) + _TOMBSTONE_BYTES
 
 
 def group_metadata_record(group: str, value: GroupMetadataValue) -> Record:

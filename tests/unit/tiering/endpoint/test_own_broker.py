@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer
+from confluent_kafka import OFFSET_INVALID, Consumer
 from confluent_kafka import TopicPartition as Position
 from hand_made import batch, record
 
@@ -38,7 +38,7 @@ from tiering.local_tier.opening import owned
 from tiering.machine import CLOCK
 
 ORDERS = TopicPartition("orders", 0)
-EXPECTED = re.compile("created a new archive|beyond the ends of their logs")
+EXPECTED = re.compile("created a new archive|beyond the ends of their logs|of topics that were deleted are forgotten")
 QUICK = ("group.initial.rebalance.delay.ms=0",)
 
 
@@ -85,9 +85,9 @@ def consumer(address: str) -> Iterator[Consumer]:
 
 
 @contextmanager
-def without_members(address: str) -> Iterator[Consumer]:
+def without_members(address: str, group: str = "readers") -> Iterator[Consumer]:
     """Commits and asks for positions of the group, and is no member of it."""
-    positions = Consumer({"bootstrap.servers": address, "group.id": "readers"})
+    positions = Consumer({"bootstrap.servers": address, "group.id": group})
     yield positions
     positions.close()
 
@@ -183,6 +183,24 @@ def test_a_position_of_a_transaction_that_the_start_commits_is_not_beyond_the_en
         TransactionsTopic.of(tier, TransactionConfig()).append("own", transaction_record(decided), now)
     with broker(tmp_path) as (address, _), without_members(address) as group:
         assert [one.offset for one in group.committed([Position("orders", 0)], 30)] == [1]
+
+
+def test_a_topic_has_no_positions_of_one_that_was_deleted_while_the_endpoint_did_not_run(tmp_path: Path) -> None:
+    now = CLOCK.now_ms()
+    with broker(tmp_path) as (address, tier):
+        tier.create_topic("orders")
+        appended(tier, "a")
+        with without_members(address) as group:
+            group.commit(offsets=[Position("orders", 0, 1)], asynchronous=False)
+        expiring = offset_commit_record(OffsetCommitKey("old", "orders", 0), OffsetAndMetadata(1, -1, "", now, 2 * now))
+        OffsetsTopic.of(tier, GroupCoordinatorConfig()).append("old", [expiring], now)
+    deleted = CliRunner().invoke(main, ["topics", "delete", "orders", "--own-log-dir", str(tmp_path), "--yes"])
+    assert deleted.exit_code == 0, deleted.output
+    with broker(tmp_path) as (address, tier):
+        tier.create_topic("orders")
+        for name in ("readers", "old"):
+            with without_members(address, name) as group:
+                assert [one.offset for one in group.committed([Position("orders", 0)], 30)] == [OFFSET_INVALID]
 
 
 def test_an_endpoint_whose_disks_fail_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

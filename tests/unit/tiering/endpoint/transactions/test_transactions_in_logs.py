@@ -2,10 +2,12 @@
 
 import pytest
 from asked_endpoint import Endpoint
+from local_tiers import Host
 from logs_at_work import batch_of
-from transacting_endpoint import OWN_ID, V1, TransactingEndpoint
+from transacting_endpoint import OWN_ID, SMALL, V1, TransactingEndpoint
 
 from local_log.formats.filenames import PRODUCER_IDS
+from tiering.endpoint.coordinator.offsets_log import partition_for
 from tiering.endpoint.protocol.api_keys import API_VERSIONS, DELETE_TOPICS, FIND_COORDINATOR, WRITE_TXN_MARKERS
 from tiering.endpoint.protocol.errors import ErrorCode
 from tiering.endpoint.protocol.messages.api_versions import ApiVersionsRequest
@@ -221,6 +223,21 @@ def test_what_was_committed_of_a_topic_that_is_deleted_is_forgotten_also_while_i
     assert (at.committed(stable=True), at.committed("others", stable=True)) == (-1, -1)
 
 
+def test_a_topic_that_another_command_makes_anew_has_nothing_of_the_former_one_s_transactions(at: TransactingEndpoint) -> None:
+    producer = at.init()
+    at.commit_offset(producer, 5)
+    producer = at.end(producer, commit=True)
+    at.commit_offset(producer, 9, "others")
+    assert at.committed() == 5
+    at.tier.delete_topic("orders")
+    at.tier.create_topic("orders")
+    at.restart()
+    at.end(producer, commit=True)
+    assert (at.committed(), at.committed("others")) == (-1, -1)
+    at.restart()
+    assert (at.committed(), at.committed("others")) == (-1, -1)
+
+
 def test_ids_that_expire_are_forgotten_many_at_once(at: TransactingEndpoint) -> None:
     for number in range(20):
         at.init(f"id-{number}")
@@ -233,6 +250,21 @@ def test_ids_that_expire_are_forgotten_many_at_once(at: TransactingEndpoint) -> 
     assert after - batches == at.config.state_partitions
     at.restart()
     assert at.context.transactions.all() == ()
+
+
+def test_a_directory_that_fails_keeps_no_ids_of_another_one_from_being_forgotten() -> None:
+    at = TransactingEndpoint(Host(settings=SMALL))
+    assert at.context.transactions is not None
+    folders = [at.log(NAME, number).folder.path for number in range(at.config.state_partitions)]
+    assert folders == [f"/a/{NAME}-0", f"/b/{NAME}-1"]
+    of = [next(f"id-{n}" for n in range(20) if partition_for(f"id-{n}", 2) == number) for number in (0, 1)]
+    for own_id in reversed(of):
+        at.init(own_id)
+    at.host.now = at.clock.now = at.clock.now + at.config.id_expiration_ms
+    with at.host.failing_writes("/b"):
+        at.context.transactions.tick()
+    assert [one.transactional_id for one in at.context.transactions.all()] == [of[1]]
+    assert at.said[-1].startswith("1 transactional ids that have expired cannot be forgotten: /b: this log directory is offline")
 
 
 def test_an_administrator_ends_what_hangs_in_a_partition(at: TransactingEndpoint) -> None:

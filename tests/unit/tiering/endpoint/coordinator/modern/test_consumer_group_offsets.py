@@ -7,6 +7,7 @@ import pytest
 from consumer_members import SESSION_MS, Consumers, id_of
 from offsets_kept import MemoryLog
 
+from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from tiering.endpoint.coordinator.errors import GroupError
 from tiering.endpoint.coordinator.offsets_log import TransactionalProducer
 from tiering.endpoint.protocol.errors import ErrorCode
@@ -160,7 +161,7 @@ def commit_in_transaction(group: Consumers, epoch: int, partition: int = 0, memb
     partitions = (TxnOffsetCommitRequestPartition(partition, offset),)
     topics = (TxnOffsetCommitRequestTopic("orders", partitions),)
     request = TxnOffsetCommitRequest("t", "readers", 7, 0, epoch, member_id, None, topics)
-    found = group.groups.commit_transactional_offsets(request, TransactionalProducer(7, 0))
+    found = group.groups.commit_transactional_offsets(request, {"orders": ZERO_TOPIC_ID}, TransactionalProducer(7, 0))
     return found.topics[0].partitions[0].error_code
 
 
