@@ -11,7 +11,7 @@ from tiering.agent.controls import Aborted
 from tiering.agent.disk_look import on_disk
 from tiering.agent.memory import MemoryFile, key_of
 from tiering.agent.outcome import Outcome
-from tiering.agent.schedule import Job
+from tiering.agent.schedule import Job, Kind
 from tiering.agent.settings import Settings, Source, Surroundings
 from tiering.agent.state import AgentState, Changes
 from tiering.agent.store_watch import StoreWatch
@@ -93,6 +93,7 @@ class Agent:
                 waiting=state.queue.due(self._now_ms),
                 swept_ms=state.memory.swept_ms,
                 scrub=state.memory.scrub,
+                scrubs=Kind.scrub in self._tasks,
                 error=state.error,
                 partitions=partitions,
                 gone=gone,
@@ -101,11 +102,15 @@ class Agent:
             )
 
     def _tick(self) -> int:
-        """The time. Where the clock was set back, everything that waits is set back with it."""
-        now_ms = self._clock.now_ms()
+        """The time. Where the clock was set back, everything that waits is set back with it, and nothing was noted later."""
+        now_ms, state = self._clock.now_ms(), self._state
         if now_ms < self._now_ms:
-            self._state.queue.move(now_ms - self._now_ms)
+            state.queue.move(now_ms - self._now_ms)
             self._next_look_ms += now_ms - self._now_ms
+            self._started_ms = min(self._started_ms, now_ms)
+            with state.lock:
+                state.views.update({folder: view.noted_by(now_ms) for folder, view in state.views.items()})
+                state.gone.update({job: view.noted_by(now_ms) for job, view in state.gone.items()})
         self._now_ms = now_ms
         return now_ms
 

@@ -65,7 +65,7 @@ class MemoryFile:
         """Keeps it in place of what was kept. Raises Unreadable: the disk is full, or not ours."""
         scrub = memory.scrub.row() if memory.scrub else None
         if scrub is not None:
-            scrub["findings"] = scrub["findings"][:FINDINGS_MAX]
+            scrub |= {name: scrub[name][:FINDINGS_MAX] for name in ("findings", "unreadable")}
         body = {"format": FORMAT, "swept_ms": memory.swept_ms, "scrub": scrub, "address": memory.address}
         body["archived"] = {name: [*astuple(one)] for name, one in memory.archived.items()}
         make_missing_folder(self.disk, self.folder)
@@ -79,7 +79,8 @@ def _memory(body: dict[str, Any]) -> Memory:
     scrub = None
     if of is not None:
         started_ms, ended_ms, topics, failed = (whole(of[name], name) for name in ("started_ms", "ended_ms", "topics", "failed"))
-        scrub = Scrub(started_ms, ended_ms, topics, failed, tuple(map(str, of["findings"])))
+        findings, unreadable = (tuple(map(str, told)) for told in (of["findings"], of.get("unreadable", ())))
+        scrub = Scrub(started_ms, ended_ms, topics, failed, findings, unreadable)
     archived = {str(name): _archived(one) for name, one in body.get("archived", {}).items()}
     return Memory(whole(body["swept_ms"], "swept_ms"), scrub, str(body["address"]), archived)
 

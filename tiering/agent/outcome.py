@@ -21,7 +21,8 @@ class Outcome:
     `is_left_alone` if there is nothing to archive. `copied` is the
     segment that the turn has archived, with `archived` if it took the place of others; `deleted` is the number of items whose
     objects were deleted, `requests` the number of attempts. `asked_nothing`: the turn did not need the store, and shows
-    nothing about it. `formers` are the ids of other topics of the partition's name in an archive that does not have this one yet.
+    nothing about it. `findings` are the anomalies of a scrub, `unreadable` the segments that it could not read, each with the
+    reason. `formers` are the ids of other topics of the partition's name in an archive that does not have this one yet.
     """
 
     job: Job
@@ -37,6 +38,7 @@ class Outcome:
     deleted: int = 0
     requests: int = 0
     findings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     is_aborted: bool = False
     asked_nothing: bool = False
     formers: tuple[str, ...] = ()

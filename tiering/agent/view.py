@@ -150,6 +150,11 @@ class PartitionView:
             return view  # what has failed before may fail again
         return replace(view, error=None, seen_ms=now_ms)
 
+    def noted_by(self, now_ms: int) -> "PartitionView":
+        """After the clock was set back to this time: what was noted while it was ahead was noted now."""
+        seen_ms, copied_ms, gone_ms = (min(ms, now_ms) for ms in (self.seen_ms, self.copied_ms, self.gone_ms))
+        return replace(self, seen_ms=seen_ms, copied_ms=copied_ms, gone_ms=gone_ms)
+
     @property
     def is_failing(self) -> bool:
         """Whether it has an error that is not over."""
@@ -232,13 +237,17 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Scrub:
-    """What the last scrub came to: when it began and ended, how many topics it took and what was wrong."""
+    """What the last scrub came to: when it began and ended, how many topics it took and what was wrong.
+
+    `unreadable` are segments whose content it could not check, with the reason: a key or rights are missing.
+    """
 
     started_ms: int
     ended_ms: int = 0
     topics: int = 0
     failed: int = 0
     findings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
@@ -248,6 +257,7 @@ class Scrub:
             "topics": self.topics,
             "failed": self.failed,
             "findings": list(self.findings),
+            "unreadable": list(self.unreadable),
         }
 
 
@@ -255,8 +265,9 @@ class Scrub:
 class AgentView:
     """The agent at `now_ms`; `looped_ms` is the time of its loop's last iteration, `waiting` the number of due jobs.
 
-    `store` is the store's error if it does not respond, and since when. `gone` are partitions that are gone from their log
-    directories with offsets that were not archived. `local_tier` is the state of log directories that the agent owns.
+    `store` is the store's error if it does not respond, and since when. `scrubs` says whether it has to scrub. `gone` are
+    partitions that are gone from their log directories with offsets that were not archived. `local_tier` is the state of log
+    directories that the agent owns.
     """
 
     started_ms: int
@@ -272,6 +283,7 @@ class AgentView:
     waiting: int = 0
     swept_ms: int = 0
     scrub: Scrub | None = None
+    scrubs: bool = False
     error: ErrorRecord | None = None
     partitions: tuple[PartitionView, ...] = ()
     gone: tuple[PartitionView, ...] = ()

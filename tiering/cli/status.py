@@ -159,8 +159,10 @@ def _unprotected(found: Mapping[str, Any]) -> str:
 def _scrubbed(scrub: Mapping[str, Any]) -> str:
     findings = scrub["findings"]
     wrong = f"{counted(len(findings), 'anomaly', 'anomalies')}, the first {findings[0]}" if findings else "no anomaly"
+    unreadable = scrub.get("unreadable", ())  # an agent of before does not say which
+    not_read = f"; {counted(len(unreadable), 'segment')} unreadable, the first {unreadable[0]}" if unreadable else ""
     failed = f"; {counted(scrub['failed'], 'topic')} could not be finished" if scrub["failed"] else ""
-    return f"{_time(scrub['ended_ms'])} {counted(scrub['topics'], 'topic')}, {wrong}{failed}"
+    return f"{_time(scrub['ended_ms'])} {counted(scrub['topics'], 'topic')}, {wrong}{not_read}{failed}"
 
 
 def _time(ms: int | None) -> str:

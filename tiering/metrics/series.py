@@ -99,6 +99,7 @@ SUCCESS_TIME: Final = _own("last_success_timestamp_seconds", "When a partition w
 LOOP_TIME: Final = _own("agent_loop_timestamp_seconds", "When the agent's main loop last ran.")
 START_TIME: Final = _own("agent_start_time_seconds", "When the agent started.")
 PAUSED: Final = _own("agent_paused", "1 while the agent is paused.")
+SCRUBS: Final = _own("agent_scrubs", "1 if the agent has to scrub: agent.tasks contains scrub.")
 RUNNING: Final = _own("agent_jobs_running", "Jobs that are running.")
 QUEUED: Final = _own("agent_jobs_waiting", "Jobs that are due and wait for a free thread.")
 STORE_FAILING: Final = _own("store_failing", "1 while the store fails or does not respond.")
@@ -107,6 +108,10 @@ SWEEP_TIME: Final = _own("sweep_last_timestamp_seconds", "When the last complete
 SCRUB_TIME: Final = _own("scrub_last_timestamp_seconds", "When the last complete scrub ended.")
 SCRUB_ANOMALIES: Final = _own("scrub_anomalies", "Anomalies of the last scrub, at most 100 per topic.")
 SCRUB_FAILED: Final = _own("scrub_failed_topics", "Topics that the last scrub could not finish.")
+SCRUB_UNREADABLE: Final = _own(
+    "scrub_unreadable_segments",
+    "Segments that the last scrub could not read for want of a key or of rights, at most 100 per topic.",
+)
 STORE_REQUESTS: Final = _own("store_requests_total", "Requests to the store.", "verb")
 STORE_FAILURES: Final = _own("store_failures_total", "Failed requests to the store; most are retried.", "verb")
 STORE_BYTES: Final = _own("store_bytes_total", "Bytes of objects that requests transferred.", "verb")
@@ -156,8 +161,8 @@ ALL: Final = (
     COPY_LAG_BYTES, COPY_LAG_SEGMENTS, DELETE_LAG_BYTES, DELETE_LAG_SEGMENTS, METADATA_COUNT, SIZE_BYTES,
     COPY_LAG_SECONDS,
     UNPROTECTED_BYTES, UNPROTECTED_RECORDS, UNPROTECTED_SECONDS, UNPROTECTED_DELETED, LOCAL_RETENTION, LOST,
-    WAITING, REPLACED, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, RUNNING, QUEUED,
-    STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED,
+    WAITING, REPLACED, COPIED_TIME, PARTITIONS, FAILING, SUCCESS_TIME, LOOP_TIME, START_TIME, PAUSED, SCRUBS, RUNNING, QUEUED,
+    STORE_FAILING, STORE_FAILING_SINCE, SWEEP_TIME, SCRUB_TIME, SCRUB_ANOMALIES, SCRUB_FAILED, SCRUB_UNREADABLE,
     STORE_REQUESTS, STORE_FAILURES, STORE_BYTES, STORE_SECONDS,
     OFFLINE_DIRS, LOG_START, LOG_END, LOCAL_LOG_START, LOG_SIZE, LOG_SEGMENTS, UNFLUSHED, TIER_MISSING, TIER_PROBLEMS, TIER_TICK,
     CLEANER_RECOPY, CLEANER_TIME, CLEANER_BUFFER, CLEANER_DELAY, CLEANER_DEAD,

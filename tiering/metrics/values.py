@@ -81,6 +81,7 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
         of.LOOP_TIME: dict(_time(view.looped_ms)),
         of.START_TIME: dict(_time(view.started_ms)),
         of.PAUSED: {(): float(view.is_paused)},
+        of.SCRUBS: {(): float(view.scrubs)},
         of.RUNNING: {(): view.running},
         of.QUEUED: {(): view.waiting},
         of.STORE_FAILING: {(): float(view.store is not None)},
@@ -89,6 +90,7 @@ def _of_agent(view: AgentView) -> dict[Series, Samples]:
         of.SCRUB_TIME: dict(_time(scrub.ended_ms if scrub else 0)),
         of.SCRUB_ANOMALIES: {(): len(scrub.findings)} if scrub else {},
         of.SCRUB_FAILED: {(): scrub.failed} if scrub else {},
+        of.SCRUB_UNREADABLE: {(): len(scrub.unreadable)} if scrub else {},
     }
 
 

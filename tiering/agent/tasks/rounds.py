@@ -31,9 +31,12 @@ class Round:
         return self.last_ms + self.interval_ms if self.last_ms else 0
 
     def is_due(self, remembered_ms: int, now_ms: int) -> bool:
-        """Whether one is to begin; `remembered_ms` is when an earlier agent began its last one."""
+        """Whether one is to begin; `remembered_ms` is when an earlier agent began its last one.
+
+        One that began later than now, by a clock that was ahead, counts as none.
+        """
         self.last_ms = self.last_ms or remembered_ms
-        return not self.is_under_way and now_ms >= self.due_ms()
+        return not self.is_under_way and not self.last_ms <= now_ms < self.due_ms()
 
     def begin(self, subjects: Iterable[str], now_ms: int) -> Job | None:
         """Begins one; gives its first piece, None where there is none."""

@@ -12,7 +12,7 @@ from tiering.agent.memory import Memory, MemoryFile
 from tiering.agent.view import Scrub
 from tiering.lag.archived import Archived
 
-FULL = Memory(5, Scrub(1, 2, 3, 4, ("a",)), "127.0.0.1:1", {"orders-0": Archived(0, 9, 1, 100, 0, 0, 2, 7, ((3, 5),))})
+FULL = Memory(5, Scrub(1, 2, 3, 4, ("a",), ("b",)), "127.0.0.1:1", {"orders-0": Archived(0, 9, 1, 100, 0, 0, 2, 7, ((3, 5),))})
 WRONG = (2**63, 10**400, -(10**400), -5, 1e300, float("inf"), float("nan"), True, "5", None)
 
 
@@ -42,6 +42,15 @@ def test_a_time_that_no_calendar_has_is_none_either(tmp_path: Path) -> None:
     memory = file(tmp_path)
     memory.save(Memory(swept_ms=2**62))
     assert memory.load() == Memory()
+
+
+def test_a_scrub_that_an_earlier_version_remembered_has_no_unreadable_segments(tmp_path: Path) -> None:
+    memory = file(tmp_path)
+    memory.save(FULL)
+    body = json.loads((tmp_path / "memory.json").read_bytes())
+    del body["scrub"]["unreadable"]
+    (tmp_path / "memory.json").write_text(json.dumps(body))
+    assert memory.load().scrub == Scrub(1, 2, 3, 4, ("a",))
 
 
 @pytest.mark.parametrize("body", ["", "[", "[" * 100_000, "5", '{"format": 2}'])

@@ -11,6 +11,12 @@ from click.testing import Result
 from logs_to_archive import finer_logs, local_logs
 from one_offload import TXN, due_ranges
 
+from tiering.agent.configured import memory_file
+from tiering.agent.memory import Memory
+from tiering.agent.view import Scrub
+from tiering.config.load import load_config
+from tiering.machine import local_disk
+
 Run = Callable[..., Result]
 
 
@@ -126,6 +132,15 @@ def test_offsets_that_are_lost_are_told_before_an_offload_records_them_and_after
     assert dict(zip(names, first, strict=False))["lost_offsets"] == str(lost)
     assert run("manifest", "acknowledge", "--archive", tmp_path / "archive", "--topic", "g-txn", "--yes").exit_code == 0
     assert run(*given(logs, tmp_path)).exit_code == 0
+
+
+def test_segments_that_the_last_scrub_could_not_read_are_told_with_the_first_reason(run: Run, logs: Path, tmp_path: Path) -> None:
+    args = given(logs, tmp_path)
+    file = memory_file(load_config(None, {}, local_disk(), tuple(args[2::2])), {})
+    file.save(Memory(scrub=Scrub(1, 2, 3, unreadable=("a.log: key '2024' is needed", "b.log: key '2024' is needed"))))
+    told = run(*args).stdout
+    assert "3 topics, no anomaly; 2 segments unreadable, the first a.log: key '2024' is needed" in told
+    assert found(run, *args)["last_scrub"]["unreadable"] == [f"{name}.log: key '2024' is needed" for name in "ab"]
 
 
 def test_lines_are_a_partition_each_the_longest_lag_first(run: Run, logs: Path, tmp_path: Path) -> None:

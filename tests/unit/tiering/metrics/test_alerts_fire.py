@@ -24,9 +24,11 @@ def agent(instance: str, **changed: str) -> dict[str, str]:
         "kafka_tiering_agent_loop_timestamp_seconds": NOW,
         "kafka_tiering_last_success_timestamp_seconds": NOW,
         "kafka_tiering_agent_paused": f"0x{STEPS}",
+        "kafka_tiering_agent_scrubs": f"1x{STEPS}",
         "kafka_tiering_store_failing": f"0x{STEPS}",
         "kafka_tiering_scrub_anomalies": f"0x{STEPS}",
         "kafka_tiering_scrub_failed_topics": f"0x{STEPS}",
+        "kafka_tiering_scrub_unreadable_segments": f"0x{STEPS}",
         "kafka_tiering_scrub_last_timestamp_seconds": f"0x{STEPS}",
         'kafka_tiering_partitions{topic="orders"}': f"4x{STEPS}",
         'kafka_tiering_partitions_failing{topic="orders"}': f"0x{STEPS}",
@@ -144,6 +146,40 @@ def test_what_a_scrub_has_found_and_that_none_has_been_is_told(tmp_path: Path) -
     assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubAnomalies": [of("one")]})
     series = agent("one", scrub_last_timestamp_seconds=f"{-14 * DAY_S}x{STEPS}")
     assert_fire(tmp_path, series, 3600, {"KafkaTieringScrubOverdue": [of("one")]})
+
+
+def test_segments_that_a_scrub_could_not_read_are_told_and_are_no_anomalies(tmp_path: Path) -> None:
+    series = agent("one", scrub_unreadable_segments=from_hour(1, "0", "3")) | agent("two")
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubUnreadable": [of("one")]})
+
+
+def test_a_last_scrub_that_is_clearly_of_a_time_to_come_is_told(tmp_path: Path) -> None:
+    ahead = {name: f"{2 * 3600 + ahead_s}x{STEPS}" for name, ahead_s in (("one", 365 * DAY_S), ("two", 3000))}
+    series = {k: v for name, last in ahead.items() for k, v in agent(name, scrub_last_timestamp_seconds=last).items()}
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubOverdue": [of("one")]})
+
+
+def never(instance: str, **changed: str) -> dict[str, str]:
+    """An agent that has not completed a scrub."""
+    last = _with("kafka_tiering_scrub_last_timestamp_seconds", instance)
+    return {name: told for name, told in agent(instance, **changed).items() if name != last}
+
+
+def test_that_no_scrub_has_ended_since_two_weeks_is_told_also_if_the_agent_starts_again_and_again(tmp_path: Path) -> None:
+    early, recent = f"{-15 * DAY_S}x{STEPS}", f"{-13 * DAY_S}x{STEPS}"
+    again = f"{-15 * DAY_S}x{HOUR} 3600x{STEPS}"
+    series = never("one", agent_start_time_seconds=early) | never("again", agent_start_time_seconds=again)
+    series |= never("new", agent_start_time_seconds=recent) | agent("scrubbed", agent_start_time_seconds=early)
+    assert_fire(tmp_path, series, 2 * 3600, {"KafkaTieringScrubOverdue": [of("one"), of("again")]})
+
+
+def test_no_scrub_is_missed_where_none_is_to_be_made_or_nothing_is_there(tmp_path: Path) -> None:
+    early = f"{-15 * DAY_S}x{STEPS}"
+    series = never("off", agent_start_time_seconds=early, agent_scrubs=f"0x{STEPS}")
+    series |= agent("off now", agent_scrubs=f"0x{STEPS}", scrub_last_timestamp_seconds=early)
+    partitions = _with('kafka_tiering_partitions{topic="orders"}', "empty")
+    series |= {name: told for name, told in never("empty", agent_start_time_seconds=early).items() if name != partitions}
+    assert_fire(tmp_path, series, 2 * 3600, {})
 
 
 def test_what_is_not_archived_and_will_soon_be_deleted_is_told(tmp_path: Path) -> None:

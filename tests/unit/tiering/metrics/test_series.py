@@ -31,7 +31,7 @@ KNOWN = {series.name for series in (*ALL, *OF_ENDPOINT, *OF_OWN_LOGS)} | set(PRO
 WORDS = {
     "sum", "max", "min", "by", "rate", "increase", "time", "absent", "and", "or", "on", "label_values", "avg", "without", "topic",
     "instance", "error", "operation", "resource", "verb", "s", "m", "h", "d", "job", "group", "last_over_time",
-    "unless", "group_left", "partition", "logdirectory", "request", "protocol", "state",
+    "unless", "min_over_time", "group_left", "partition", "logdirectory", "request", "protocol", "state",
 }  # fmt: skip
 NOW_MS = 1_700_000_000_000
 SERVER = "kafka.server:"
@@ -67,7 +67,7 @@ def view() -> AgentView:
     return AgentView(
         NOW_MS - 1_000_000, NOW_MS, NOW_MS - 5, ("/logs",), "s3://bucket", has_looked=True, running=2, waiting=5,
         store=ErrorRecord("Unavailable", "no answer", NOW_MS - 60_000),
-        swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)),
+        swept_ms=NOW_MS - 9_000, scrub=Scrub(NOW_MS - 8_000, NOW_MS - 7_000, 2, 1, ("missing_object: k",)), scrubs=True,
         partitions=(
             PartitionView("/logs", orders, lag, archived, NOW_MS - 50, NOW_MS - 60, seen=seen, retention=retention),
             PartitionView("/logs", TopicPartition("orders", 1), Lag(1, 500, NOW_MS - 10_000), archived, NOW_MS - 40, 0, told),
