@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 
 from local_log.errors import OffsetOutOfRange
-from local_log.ranges import uncovered
+from local_log.ranges import clipped, uncovered
+from remote.manifest.gaps import emptied_ranges
 from remote.manifest.model import Manifest
 from remote.read.plan import MissingRange
 from spark_jobs.common.commit_log import Bounds, Commit, Part, Settings
@@ -17,10 +18,13 @@ from spark_jobs.source.partitions import Split
 from spark_jobs.source.ranges import Range
 from spark_jobs.work_division import PackLimits, pack_neighbours
 
+Covered = Mapping[Part, tuple[Bounds, ...]]
+"""What a commit has of each partition: disjoint ranges in order."""
+
 Pack = tuple[Split, ...]
 """Splits of one partition, each beginning where the one before ends: what a task writes together."""
 
-RETAINED = "retention has deleted them since the last commit of this backfill"
+RETAINED = "retention has deleted them before this backfill wrote them; to continue without them, set failOnDataLoss=false once"
 
 
 def part_of(manifest: Manifest) -> Part:
@@ -35,7 +39,7 @@ def bounds_of(pack: Pack) -> tuple[Part, Bounds]:
 
 def packs_of(splits: Sequence[Split], options: ReadOptions) -> Iterator[Pack]:
     """The splits in their order, as packs of `bytesPerSplit`. Offsets between two splits, which are missing, are in no pack: once
-    they are archived they are still to be written."""
+    they are archived they are still to be written, unless compaction had emptied them."""
     limits = PackLimits(options.bytes_per_split, options.max_records_per_partition, options.min_partitions)
     for pack in pack_neighbours(splits, limits):
         ends = [i for i in range(1, len(pack)) if pack[i - 1].span.end != pack[i].span.start]
@@ -83,23 +87,60 @@ def refuse_other_topics(covered: Iterable[Part], ranges: Iterable[Range]) -> Non
             )
 
 
-def missing(ranges: Iterable[Range], covered: Mapping[Part, tuple[Bounds, ...]], *, fail_on_data_loss: bool) -> Iterator[Range]:
+def refuse_other_histories(ranges: Iterable[Range], covered: Covered, covered_at: Callable[[int], Covered]) -> None:
+    """Raises OptionError where the target has offsets that have other records in the archive since a divergence was resolved.
+
+    `covered_at` gives what was covered at a time. Who has written more of the partition since then was allowed to.
+    """
+    for r in ranges:
+        part = part_of(r.manifest)
+        has = covered.get(part, ())
+        for d in r.manifest.diverged:
+            others = clipped(has, d.fork_offset, d.end)
+            if others and covered_at(d.resolved_at_ms).get(part) == has:
+                start, end = others[0][0], others[-1][1]
+                raise OptionError(
+                    f"{r.name}: the target has records of [{start}, {end}) from a history that the archive has given up for "
+                    f"another one; choose an empty folder, or set failOnDataLoss=false to keep them and continue from {end}"
+                )
+
+
+def missing(ranges: Iterable[Range], covered: Covered, *, fail_on_data_loss: bool) -> Iterator[Range]:
     """The parts of the ranges that are not covered.
 
     Raises OffsetOutOfRange if the archive does not have them. Raises MissingRange, unless data loss is allowed, if retention has
-    deleted offsets after the last commit: else the target would have a gap without a notice.
+    deleted offsets behind the first covered one that are not covered: else the target would have a gap without a notice.
     """
     for r in ranges:
         has = covered.get(part_of(r.manifest), ())
-        first, name = r.manifest.log_start_offset, f"{r.manifest.topic}-{r.manifest.partition}"
-        if has and fail_on_data_loss and has[-1][1] < r.start == first:
-            raise MissingRange(name, has[-1][1], first, RETAINED)
+        first, name = r.manifest.log_start_offset, r.name
+        lost = _lost(r, has)
+        if lost and fail_on_data_loss:
+            raise MissingRange(name, *lost[0], RETAINED)
         todo = uncovered(has, r.start, r.end)
         # Covered offsets may have been deleted from the archive, but an empty range must be inside of it too.
         for offset in (r.start,) if r.start >= r.end else (bound for bounds in todo for bound in bounds):
             if not first <= offset <= r.manifest.end_offset:
                 raise OffsetOutOfRange(name, offset, first, r.manifest.end_offset)
         yield from (Range(r.manifest, start, end) for start, end in todo)
+
+
+def passed_over(ranges: Iterable[Range], covered: Covered) -> Iterator[tuple[Part, Bounds]]:
+    """What a commit has to cover besides what is written: else a later run would take it for lost.
+
+    Compaction has left nothing there, or retention has deleted it and the run was allowed to continue.
+    """
+    for r in ranges:
+        part = part_of(r.manifest)
+        has = covered.get(part, ())
+        for start, end in (*_lost(r, has), *clipped(emptied_ranges(r.manifest.gaps), r.start, r.end)):
+            yield from ((part, left) for left in uncovered(has, start, end))
+
+
+def _lost(r: Range, has: Sequence[Bounds]) -> Sequence[Bounds]:
+    """What retention has deleted behind the first offset of `has`, and `has` lacks; for a range from the log's start on."""
+    first = r.manifest.log_start_offset
+    return uncovered(has, has[0][0], first) if has and r.start == first else ()
 
 
 def without(ranges: Iterable[Range], staged: Mapping[Part, Sequence[Bounds]]) -> Iterator[Range]:

@@ -1,7 +1,9 @@
 """A backfill from plan to publication: what is missing is staged by tasks, committed by one put, then published."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -13,12 +15,15 @@ from remote.store.open import open_store
 from remote.store.store_time import store_time_ms
 from spark_jobs.backfill.forms import BINARY, Form
 from spark_jobs.backfill.plan import (
+    Covered,
     Pack,
     cut,
     digest_of,
     missing,
     packs_of,
     part_of,
+    passed_over,
+    refuse_other_histories,
     refuse_other_settings,
     refuse_other_topics,
     without,
@@ -47,10 +52,11 @@ THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The ranges that a run has to write after the commit `head`."""
+    """The ranges that a run has to write after the commit `head`, and what it covers without writing (see `passed_over`)."""
 
     head: Commit
     ranges: tuple[Range, ...]
+    passed: tuple[tuple[Part, Bounds], ...]
 
 
 def spec_of(  # seven parameters: the last three have defaults, which programs mostly leave
@@ -86,8 +92,10 @@ def plan(spec: BackfillSpec, ranges: Iterable[Range]) -> Plan:
     head = head or commit_log.nothing(_settings(spec))
     refuse_other_settings(head, _settings(spec))
     refuse_other_topics(head.covered, asked)
+    if spec.options.fail_on_data_loss:
+        refuse_other_histories(asked, head.covered, partial(_covered_at, store, head))
     todo = tuple(missing(asked, head.covered, fail_on_data_loss=spec.options.fail_on_data_loss))
-    return Plan(head, todo)
+    return Plan(head, todo, tuple(passed_over(asked, head.covered)))
 
 
 def packs(spec: BackfillSpec, ranges: Iterable[Range]) -> tuple[Pack, ...]:
@@ -107,13 +115,13 @@ def run(spec: BackfillSpec, ranges: Iterable[Range], clock: Clock, ids: Ids, mas
         todo = plan(spec, asked)
         publish_all(spec.target, store, todo.head)
         done, found, error = _staged(spec, store, todo, ids, master)
-        if not done:
-            if error is not None:
-                raise error
+        if not done and error is not None:
+            raise error
+        if not done and not todo.passed:
             sweep(store, todo.head, ids)
             return _report(spec, todo.head, (), 0, stopwatch() - started_s)
         files = sorted((f for d in done for f in d.files), key=lambda f: f.name)
-        added = [(d.part, (d.start, d.end)) for d in done]
+        added = [*todo.passed, *((d.part, (d.start, d.end)) for d in done)]
         commit = commit_log.following(todo.head, run_id, clock.now_ms(), added, files)
         if commit_log.put(store, commit).run_id != run_id:
             continue  # another run has come first; what it did not commit is staged already
@@ -170,6 +178,15 @@ def _staged(
 def _now_ms(store: ObjectStore, listing: Sequence[ObjectMeta], ids: Ids) -> int:
     """The time by the store's clock, 0 where there is nothing that could be old."""
     return store_time_ms(store, f"{HIDDEN}time-{ids.new_id()}") if any(m.modified_ms is not None for m in listing) else 0
+
+
+def _covered_at(store: ObjectStore, head: Commit, time_ms: int) -> Covered:
+    """What the newest version up to a time had covered. Looks at few of the versions: their times go up. Raises as `load`."""
+    if head.committed_at_ms <= time_ms:
+        return head.covered
+    versions = range(1, head.version)
+    count = bisect_right(versions, time_ms, key=lambda version: commit_log.load(store, version).committed_at_ms)
+    return commit_log.load(store, count).covered if count else {}
 
 
 def _settings(spec: BackfillSpec) -> Settings:

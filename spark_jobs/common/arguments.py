@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TextIO, cast
 import click
 
 from remote import archive
+from remote.clock import Clock, SystemClock
 from remote.parallel import in_order
 from remote.signed_store import trusted
 from remote.store.api import ObjectStore
@@ -19,7 +20,7 @@ from spark_jobs.common.offset_ranges import parse as parse_offset_ranges
 from spark_jobs.common.prices import Prices, Table, prices_of, table
 from spark_jobs.errors import OptionError
 from spark_jobs.source.options import ReadOptions, parse
-from spark_jobs.source.ranges import THREADS, Range, resolve
+from spark_jobs.source.ranges import THREADS, Range, refuse_ends_ahead, resolve
 from tiering.command import quantities
 from tiering.command.options import topic_ids_option
 
@@ -177,11 +178,14 @@ def is_bound(pair: str) -> bool:
     return pair.lower().startswith(("starting", "ending"))
 
 
-def resolve_ranges(arguments: ReadArguments, *, meter: Meter | None = None) -> tuple[ReadOptions, tuple[Range, ...]]:
+def resolve_ranges(
+    arguments: ReadArguments, *, meter: Meter | None = None, clock: Clock | None = None
+) -> tuple[ReadOptions, tuple[Range, ...]]:
     """The options of the format and the offsets that a job reads. `meter` counts the requests.
 
     An interval starts at the first offset at or after its start time and ends before the first at or after its end time, so
-    adjacent intervals have each offset once. Raises OptionError, and what `topics_of`, `resolve` and `ranges_of` raise.
+    adjacent intervals have each offset once. Raises OptionError, and what `topics_of`, `resolve`, `refuse_ends_ahead` and
+    `ranges_of` raise.
     """
     store = trusted(open_store(arguments.archive_url, meter=meter), arguments.keys_address)
     fixed: dict[str, str | None] = {"archive": arguments.archive_url, "keys": arguments.keys_address}
@@ -196,7 +200,9 @@ def resolve_ranges(arguments: ReadArguments, *, meter: Meter | None = None) -> t
     if arguments.to_ms is not None:
         fixed |= {"endingTimestamp": str(arguments.to_ms)}
     options = _parsed(arguments.pairs, {**fixed, "subscribe": ",".join(topics_of(store, arguments.topics))})
-    return options, resolve(store, options)
+    ranges = resolve(store, options)
+    refuse_ends_ahead(store, options, ranges, (clock or SystemClock()).now_ms())
+    return options, ranges
 
 
 def _refuse_bounds_beside_offsets(arguments: ReadArguments) -> None:

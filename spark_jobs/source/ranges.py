@@ -29,6 +29,10 @@ THREADS = 16
 """Each waits for a store that answers in some 10 ms: a topic of a thousand partitions is planned in seconds."""
 
 
+AHEAD_MS = 86_400_000
+"""How far ahead of the clock timestamps may be: intervals of time are late by no more than that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """The offsets `[start, end)` of one partition, none where `end` is not above `start`, as version `manifest` has them."""
@@ -41,6 +45,23 @@ class Range:
     def name(self) -> str:
         """Topic and partition with a hyphen between, for messages."""
         return f"{self.manifest.topic}-{self.manifest.partition}"
+
+
+class TimestampAhead(NotFound):
+    """A record whose timestamp is far ahead of the clock, so that no interval of time before it has what is behind it."""
+
+    def __init__(self, partition: str, offset: int, timestamp_ms: int) -> None:
+        super().__init__(partition, offset, timestamp_ms)
+        self.partition = partition
+        self.offset = offset
+        self.timestamp_ms = timestamp_ms
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition}: the record at offset {self.offset} has the timestamp {self.timestamp_ms}, which is ahead of the "
+            "clock; intervals of time end there, and would leave out all that is behind it: set offsets instead of an end time, "
+            "or failOnDataLoss=false to read only what is before it"
+        )
 
 
 def resolve(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> tuple[Range, ...]:
@@ -56,6 +77,22 @@ def resolve(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERY
 
     with in_order(ranged, manifests(store, options, pushdown), THREADS) as found:
         return tuple(found)
+
+
+def refuse_ends_ahead(store: ObjectStore, options: ReadOptions, ranges: Iterable[Range], now_ms: int) -> None:
+    """Raises TimestampAhead if a range of an end time ends at a record that is far ahead of `now_ms`; allowed with data loss.
+
+    A range ends at the first record at or after its end time, so what is behind that record is in no interval until one ends
+    after its timestamp. No request is made where no segment has such a timestamp.
+    """
+    if not isinstance(options.ending, Times) or not options.fail_on_data_loss:
+        return
+    reading = ReadContext(decoder_with(options.keys))
+    for r in ranges:
+        log = ArchivedLog(store, r.manifest, reading=reading)
+        found = log.offset_for_time(now_ms + AHEAD_MS, r.end, r.end + 1, fail_on_data_loss=False)
+        if found is not None:
+            raise TimestampAhead(r.name, found.offset, found.timestamp)
 
 
 def manifests(store: ObjectStore, options: ReadOptions, pushdown: Pushdown = EVERYTHING) -> tuple[Manifest, ...]:

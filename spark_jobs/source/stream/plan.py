@@ -1,11 +1,13 @@
 """What a stream reads next, from what the archive has and where the stream stands: pure, but for `newest` and `unseen`.
 
 A stream never goes back. Where the archive seems to end before the place that the stream has reached (a listing that lags, an
-archive that is being filled again), the stream waits there: offsets of a topic with the same id are the same records.
+archive that is being filled again), the stream waits there: offsets of a topic with the same id are the same records, unless
+the archive has given up a history from some offset on, which it says (see `remote.manifest.gaps`) and the stream's offsets note.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from local_log.errors import NotFound
 from remote import archive
@@ -17,7 +19,7 @@ from remote.store.api import ObjectStore
 from spark_jobs.source.limits import ByPartition
 from spark_jobs.source.options import Assign, Strategy, Subscribe
 from spark_jobs.source.ranges import INTERNAL_TOPICS, NO_IDS, Range, chosen, each_topic
-from spark_jobs.source.stream.offsets import StreamOffsets
+from spark_jobs.source.stream.offsets import Histories, StreamOffsets
 
 Manifests = Mapping[PartitionPath, Manifest]
 """The newest of every partition that the stream reads."""
@@ -40,6 +42,17 @@ class DataLoss(NotFound):
         missing = f"from {self.start} on" if self.end is None else f"[{self.start}, {self.end})"
         return (
             f"{self.partition}: this stream has not read offsets {missing}, and they no longer exist: {self.reason}; to "
+            "continue without them, start the query again from its checkpoint with failOnDataLoss=false"
+        )
+
+
+class OtherHistory(DataLoss):
+    """Offsets `[start, end)` that a stream has read from a history that the archive has given up since."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition}: this stream has read offsets [{self.start}, {self.end}) of a history that the archive gave up, "
+            f"and other records are there now; to read them, start a new query with a new checkpoint at {self.start}; to "
             "continue without them, start the query again from its checkpoint with failOnDataLoss=false"
         )
 
@@ -96,15 +109,32 @@ def begin(manifests: Manifests, start: StreamOffsets, until: StreamOffsets) -> S
     return {path: start[path] if path in start else min(manifests[path].log_start_offset, end) for path, end in until.items()}
 
 
-def ranges(manifests: Manifests, start: StreamOffsets, end: StreamOffsets, *, fail_on_data_loss: bool) -> tuple[Range, ...]:
-    """What lies between two offsets of the stream, and is there. Raises DataLoss, unless it is to be passed over."""
+def histories(manifests: Manifests) -> Histories:
+    """When the archive last gave up a history of each of the partitions."""
+    return {path: m.diverged[-1].resolved_at_ms for path, m in manifests.items() if m.diverged}
+
+
+def ranges(
+    manifests: Manifests, start: StreamOffsets, end: StreamOffsets, known: Histories, *, fail_on_data_loss: bool
+) -> tuple[Range, ...]:
+    """What lies between two offsets of the stream, and is there; `known` are the histories that were given up before `start`.
+
+    Raises DataLoss, unless it is to be passed over.
+    """
     found: list[Range] = []
-    for piece in _pieces(manifests, start, end):
+    for piece in chain(_of_other_histories(manifests, start, known), _pieces(manifests, start, end)):
         if isinstance(piece, Range):
             found.append(piece)
         elif fail_on_data_loss:
             raise piece
     return tuple(found)
+
+
+def _of_other_histories(manifests: Manifests, start: StreamOffsets, known: Histories) -> Iterator[OtherHistory]:
+    for path in start.keys() & manifests.keys():
+        for d in manifests[path].diverged:
+            if d.resolved_at_ms > known.get(path, 0) and d.fork_offset < start[path]:
+                yield OtherHistory(_name(path), d.fork_offset, min(start[path], d.end), "")
 
 
 def _pieces(manifests: Manifests, start: StreamOffsets, end: StreamOffsets) -> Iterator[Range | DataLoss]:

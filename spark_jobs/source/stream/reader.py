@@ -10,7 +10,7 @@ restarted would keep them for ever, and in Kafka too retention does not wait for
 query ends with an error that names the partition and the offsets, or skips them if failOnDataLoss is false.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -33,9 +33,18 @@ from spark_jobs.source.batch_reader import BatchReader, input_partitions
 from spark_jobs.source.partitions import splits
 from spark_jobs.source.ranges import resolve
 from spark_jobs.source.stream.cached_manifests import cached_manifests
-from spark_jobs.source.stream.offsets import StreamOffsets, decode, decode_start, encode, encode_end, encode_initial, rate_limited
+from spark_jobs.source.stream.offsets import (
+    StreamOffsets,
+    decode,
+    decode_histories,
+    decode_start,
+    encode,
+    encode_end,
+    encode_initial,
+    rate_limited,
+)
 from spark_jobs.source.stream.options import StreamOptions
-from spark_jobs.source.stream.plan import Manifests, begin, ends, newest, ranges, stops, unseen
+from spark_jobs.source.stream.plan import Manifests, begin, ends, histories, newest, ranges, stops, unseen
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -62,9 +71,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = resolve(self._open(), self.options.read)
         for r in found:
             check_start_offset(r.manifest, r.start)
-        limits = stops({r.manifest.path: r.manifest for r in found}, self.options.stop_at)
-        starts = {r.manifest.path: r.start for r in found}
-        return encode_initial({path: min(starts[path], limit) for path, limit in limits.items()})
+        there = {r.manifest.path: r.manifest for r in found}
+        starts, limits = {r.manifest.path: r.start for r in found}, stops(there, self.options.stop_at)
+        return encode_initial({path: min(starts[path], limit) for path, limit in limits.items()}, histories(there))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
         """What the options limit a micro-batch to. Spark cannot pass two limits, so the lesser of them stands for both."""
@@ -81,21 +90,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises Unavailable, Corrupt, Newer.
         """
         begun = decode(start)
-        self._manifests = (
-            self._target
-            if self._target is not None
-            else newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
-        )
+        self._manifests = self._target if self._target is not None else self._newest_manifests(self.options.read.topic_ids)
         there = unseen(self._open(), self._manifests, begun)
         until: StreamOffsets = {**there, **ends(self._manifests, begun, self.options.stop_at)}
         self._newest = until
         going_on = begin(self._manifests, begun, until)
         if isinstance(limit, ReadMinRows) and self._is_too_little(going_on, until, limit.min_rows):
-            return encode_end(start, begun)
+            return encode_end(start, begun, histories(self._manifests))
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.options.max_offsets
         if most is not None and isinstance(limit, ReadMaxRows | ReadMinRows):
             until = rate_limited(most, going_on, until)
-        return encode_end(start, until)
+        return encode_end(start, until, histories(self._manifests))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # Spark's name
         """Where the archive ended when it was last asked, for the query's progress."""
@@ -104,21 +109,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
         """From now on there is only what there is now. Raises as `latestOffset`."""
-        self._target = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
+        self._target = self._newest_manifests(self.options.read.topic_ids)
 
     @told_plainly()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One for each task that reads what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false)."""
-        first, last = decode_start(start, end), decode(end)
-        if any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
-            self._manifests = newest(self._open(), self.options.read.strategy, self.options.read.topic_ids)
-        found = ranges(self._manifests, first, last, fail_on_data_loss=self.options.read.fail_on_data_loss)
-        read = self.options.read
+        """One for each task that reads what lies between. Raises DataLoss, MissingRange (unless failOnDataLoss is false).
+
+        The segments of an end that was set long ago may be replaced by now, so then the newest manifests of its topics are used.
+        """
+        first, last, read = decode_start(start, end), decode(end), self.options.read
+        if self._target is not None:
+            self._manifests = self._newest_manifests({**read.topic_ids, **{path.topic: path.topic_id for path in last}})
+        elif any(path not in self._manifests or self._manifests[path].end_offset < offset for path, offset in last.items()):
+            self._manifests = self._newest_manifests(read.topic_ids)
+        known = decode_histories(start, end)
+        found = ranges(self._manifests, first, last, known, fail_on_data_loss=read.fail_on_data_loss)
         return input_partitions(splits(self._open(), found, read), read)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, as a batch's."""
         yield from BatchReader(self.options.read, self.columns).read(partition)
+
+    def _newest_manifests(self, topic_ids: Mapping[str, str]) -> Manifests:
+        return newest(self._open(), self.options.read.strategy, topic_ids)
 
     def _open(self) -> ObjectStore:
         if self._store is None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from made_manifests import entry, manifest
 
 from local_log.errors import OffsetOutOfRange
+from remote.manifest.gaps import COMPACTED, Gap
 from remote.read.plan import MissingRange, Span
 from spark_jobs.backfill.plan import (
     Pack,
@@ -18,6 +19,7 @@ from spark_jobs.backfill.plan import (
     missing,
     packs_of,
     part_of,
+    passed_over,
     refuse_other_settings,
     refuse_other_topics,
 )
@@ -67,6 +69,54 @@ def test_retention_that_overtook_the_last_commit_is_told_once_data_loss_matters(
         left(50, 100, (0, 40), log_start=50)
     assert (told.value.start, told.value.end) == (40, 50)
     assert left(50, 100, (0, 40), log_start=50, strict=False) == [(50, 100)]
+
+
+HOLED = manifest(entry(0, 100), entry(100, 200), entry(200, 300), entry(300, 400))
+"""A partition of which a backfill has [0, 100) and [200, 300): what lies between was damaged."""
+
+
+def left_of_holed(log_start: int, *covered: Bounds, strict: bool = True) -> list[Bounds]:
+    asked = Range(replace(HOLED, log_start_offset=log_start), log_start, 400)
+    found = missing([asked], {part_of(HOLED): covered or ((0, 100), (200, 300))}, fail_on_data_loss=strict)
+    return [(r.start, r.end) for r in found]
+
+
+@pytest.mark.parametrize(("log_start", "lost"), [(150, (100, 150)), (200, (100, 200)), (250, (100, 200)), (300, (100, 200))])
+def test_retention_that_deletes_what_no_run_has_written_is_told_wherever_other_runs_have_come_to(
+    log_start: int, lost: Bounds
+) -> None:
+    with pytest.raises(MissingRange, match="failOnDataLoss=false") as told:
+        left_of_holed(log_start)
+    assert (told.value.start, told.value.end) == lost
+
+
+def test_what_is_not_written_and_not_deleted_is_no_loss() -> None:
+    assert left_of_holed(100) == [(100, 200), (300, 400)]
+    assert left_of_holed(50) == [(100, 200), (300, 400)]
+
+
+@pytest.mark.parametrize("log_start", [150, 200, 250])
+def test_a_loss_that_was_allowed_counts_as_covered_and_is_not_told_again(log_start: int) -> None:
+    asked = [Range(replace(HOLED, log_start_offset=log_start), log_start, 400)]
+    head = following(nothing(SETTINGS), "run", 0, [(part_of(HOLED), b) for b in [(0, 100), (200, 300)]], [])
+    assert left_of_holed(log_start, strict=False)
+    allowed = following(head, "lenient", 0, passed_over(asked, head.covered), [])
+    has = allowed.covered[part_of(HOLED)]
+    assert left_of_holed(log_start, *has) == left_of_holed(log_start, strict=False)
+    assert list(passed_over(asked, allowed.covered)) == []
+
+
+def test_what_compaction_has_emptied_is_covered_so_that_retention_takes_nothing_with_it() -> None:
+    gap = Gap(100, 120, "compaction has left no batch in it", 7, COMPACTED)
+    log = manifest(entry(0, 100), entry(120, 200), gaps=(gap,))
+    assert list(passed_over([Range(log, 0, 200)], {})) == [(part_of(log), (100, 120))]
+    assert list(passed_over([Range(log, 110, 115)], {})) == [(part_of(log), (110, 115))]
+    assert list(passed_over([Range(log, 0, 200)], {part_of(log): ((0, 200),)})) == []
+
+
+def test_offsets_that_may_have_had_records_are_not_passed_over() -> None:
+    log = manifest(entry(0, 100), entry(120, 200))
+    assert list(passed_over([Range(log, 0, 200)], {})) == []
 
 
 def test_a_first_run_starts_where_the_log_does() -> None:

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from remote.keys import PartitionPath
 from spark_jobs.errors import OptionError
-from spark_jobs.source.stream.offsets import decode, decode_start, encode, encode_end, encode_initial, rate_limited
+from spark_jobs.source.stream.offsets import (
+    decode,
+    decode_histories,
+    decode_start,
+    encode,
+    encode_end,
+    encode_initial,
+    rate_limited,
+)
 
 ID, OTHER_ID = "PnJ1xkWtQ5aqcyLsLZ9iLA", "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -40,12 +48,36 @@ def test_the_same_offsets_are_always_the_same_text(offsets: dict[PartitionPath, 
 
 def test_the_end_of_the_first_micro_batch_has_its_start_and_later_ones_are_as_ever() -> None:
     begun, until = {path(0): 5, path(3, "a-b_c", OTHER_ID): 7}, {path(0): 9, path(3, "a-b_c", OTHER_ID): 7}
-    first = json.loads(json.dumps(encode_end(encode_initial(begun), until)))
+    first = json.loads(json.dumps(encode_end(encode_initial(begun, {}), until, {})))
     assert decode(first) == until
-    assert decode_start(encode_initial({path(0): 8}), first) == begun
-    assert encode_end(first, until) == first
-    assert encode_end(first, until | {path(0): 10}) == encode(until | {path(0): 10})
+    assert decode_start(encode_initial({path(0): 8}, {}), first) == begun
+    assert encode_end(first, until, {}) == first
+    assert encode_end(first, until | {path(0): 10}, {}) == encode(until | {path(0): 10})
     assert decode_start(first, encode(until)) == until
+
+
+def test_offsets_say_when_a_history_was_given_up_as_far_as_was_known_where_they_begin() -> None:
+    begun, until = {path(0): 5, path(1): 5}, {path(0): 9, path(1): 9, path(2): 9}
+    initial = encode_initial(begun, {path(0): 70})
+    first = json.loads(json.dumps(encode_end(initial, until, dict.fromkeys(until, 80))))
+    assert decode(first) == until
+    assert decode_start(initial, first) == begun
+    # A partition that was new is read from its first offset on, whatever happened before.
+    assert decode_histories(encode_initial(begun, {path(0): 90}), first) == {path(0): 70, path(2): 80}
+    assert encode_end(first, until, {path(0): 80}) == first
+    second = encode_end(first, until | {path(0): 10}, {path(0): 80, path(1): 80})
+    assert json.dumps(second) == (
+        f'{{"orders": {{"0": 10, "1": 9, "2": 9}}, "orders@{ID}": {{}}, "@orders@{ID}-0~80": {{}}, "@orders@{ID}-1~80": {{}}, '
+        f'"@orders@{ID}-2~80": {{}}}}'
+    )
+    assert decode_histories(second, {}) == dict.fromkeys([path(0), path(1), path(2)], 80)
+    assert decode_start(second, second) == decode(second) == until | {path(0): 10}
+
+
+def test_offsets_of_one_history_are_as_they_were_before_histories_were_noted() -> None:
+    begun, until = {path(0): 5}, {path(0): 9}
+    assert encode_end(encode(begun), until, {}) == encode(until)
+    assert decode_histories(encode(begun), encode(until)) == {}
 
 
 def test_a_checkpoint_of_sparks_kafka_source_is_refused_with_what_to_do() -> None:

@@ -1,22 +1,28 @@
 """The stream reader, asked as Spark asks it: offsets first, then what lies between them."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from archive_fakes import FixedClock
+from archive_fakes import CountingIds, FixedClock
 from growing import GrowingArchive
+from keyed_logs import KeyedLog
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+from replaced import run
 
 from local_log.errors import NotFound, OffsetOutOfRange
+from remote.archive import create_archive, newest_manifests
 from remote.clock import RandomIds, SystemClock
 from remote.keys import PartitionPath
 from remote.manifest.losses import Seen, local_deletions_recorded, source_gone
 from remote.manifest.model import never_archived
-from remote.manifest.store import ManifestWriter
+from remote.manifest.segment_entry import SegmentEntry
+from remote.manifest.store import ManifestWriter, claim
 from remote.manifest.transitions import first_seen, source_seen, topic_deleted
+from remote.manifest.truncation import truncation
 from remote.read.plan import MissingRange
 from remote.store.open import Meter, open_store
 from spark_jobs.source.stream import reader as stream_reader
@@ -226,6 +232,68 @@ def test_available_now_reads_what_there_was_when_it_began_and_waits_for_nothing(
     assert len(seen) == 3
 
 
+def compacted_while_read(tmp_path: Path, loss: str) -> tuple[list[int], list[int]]:
+    """What two micro-batches of a query read; between them the log was compacted, archived again and its old objects deleted."""
+    (tmp_path / "logs").mkdir()
+    log, url = KeyedLog(tmp_path / "logs"), str(tmp_path / "archive")
+    (tmp_path / "archive").mkdir()
+    store = open_store(url)
+    create_archive(store, FixedClock(), CountingIds("c"))
+    log.fill(6)
+    run(store, log.reader(), "a")
+    given = {"archive": url, "subscribe": "keyed", "startingOffsets": "earliest", "failOnDataLoss": loss}
+    stream = StreamReader(parse_stream(given), ("partition", "offset"))
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    middle = stream.latestOffset(start, ReadMaxRows(6))
+    first = offsets(stream, start, middle)
+    log.clean()
+    log.fill(1, begin=6)
+    run(store, log.reader(), "b")
+    (newest,) = newest_manifests(store, "keyed")
+    for waiting in newest.deleting:
+        assert isinstance(waiting.item, SegmentEntry)
+        store.delete(newest.path.segment(waiting.item.log_name))
+        store.delete(newest.path.segment(waiting.item.aux_name))
+    end = stream.latestOffset(middle, ReadMaxRows(10_000))
+    assert stream.latestOffset(end, ALL) == end
+    return first, offsets(stream, middle, end)
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+def test_available_now_reads_each_micro_batch_from_the_segments_that_are_there_by_then(tmp_path: Path, loss: str) -> None:
+    first, second = compacted_while_read(tmp_path, loss)
+    assert first == [0, 1, 2, 3, 4, 5]
+    assert second == [10, 21, 32, 43, 54, 62, 63, 64, 65]  # what compaction has left, and nothing that came after the start
+
+
+def test_available_now_goes_on_with_the_topic_of_its_start_when_one_of_the_same_name_is_archived(growing: GrowingArchive) -> None:
+    stream = reader(growing)
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    growing.grow(2, topic_id="n" * 22)
+    end = stream.latestOffset(start, ALL)
+    assert topic_id_of(end) != "n" * 22
+    assert offsets(stream, start, end) == list(range(896))
+
+
+def test_a_micro_batch_of_available_now_costs_a_listing_for_each_partition_and_no_object(
+    growing: GrowingArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = Meter()
+    monkeypatch.setattr(stream_reader, "open_store", lambda url: open_store(url, meter=meter))
+    growing.grow(4, partition=1)
+    stream = reader(growing)
+    start = stream.initialOffset()
+    stream.prepareForTriggerAvailableNow()
+    before = Counter({verb: counts.calls for verb, counts in meter.snapshot().items()})
+    middle = stream.latestOffset(start, ReadMaxRows(600))
+    assert Counter({verb: counts.calls for verb, counts in meter.snapshot().items()}) == before
+    stream.partitions(start, middle)
+    after = Counter({verb: counts.calls for verb, counts in meter.snapshot().items()})
+    assert after - before == {"list_folders": 1, "list": 2}  # the partitions of the topic, and the newest of two manifests
+
+
 def test_available_now_that_begins_at_latest_may_begin_behind_its_end(growing: GrowingArchive) -> None:
     stream = reader(growing, startingOffsets="latest")
     stream.prepareForTriggerAvailableNow()
@@ -363,6 +431,50 @@ def test_a_micro_batch_that_the_archive_does_not_hold_any_more_is_a_loss(growing
     again.grow(2)
     with pytest.raises(DataLoss, match=r"offsets \[446, 896\).* has been read up to 896 before, and ends at 446 now"):
         reader(again).partitions(start, end)
+
+
+def given_up(archive: GrowingArchive, fork: int, again: int) -> None:
+    """The archive gives its history up from `fork` on, and offsets up to the segment `again` are archived of another one."""
+    store, ids = open_store(archive.url), RandomIds()
+    before = newest_manifests(store, TOPIC)[0]
+    step = truncation(before, fork, lambda ref: (), ids.new_id)
+    writer = claim(store, before, SystemClock(), ids, "tests")
+    writer.commit(before, lambda m: replace(step, planned_on=m.put_id).applied(m, "k" * 22, SystemClock().now_ms()))
+    archive.grow(again)
+
+
+def test_another_history_of_what_a_stream_has_read_is_told_and_passed_over_where_that_is_allowed(growing: GrowingArchive) -> None:
+    stream = reader(growing)
+    start = stream.latestOffset(stream.initialOffset(), ALL)
+    given_up(growing, growing.bases[3], again=4)
+    assert stream.latestOffset(start, ALL) == start
+    growing.grow(6)
+    for asked in (stream, reader(growing)):
+        end = asked.latestOffset(start, ALL)
+        with pytest.raises(DataLoss, match=r"a history that the archive gave up, .* at 679; to") as caught:
+            asked.partitions(start, end)
+        assert (caught.value.partition, caught.value.start, caught.value.end) == ("g-codec-none-0", 679, 896)
+    lenient = reader(growing, failOnDataLoss="false")
+    assert offsets(lenient, start, end) == list(range(896, growing.bases[6]))
+    growing.grow(8)
+    stream = reader(growing)
+    assert offsets(stream, end, stream.latestOffset(end, ALL)) == list(range(growing.bases[6], growing.bases[8]))
+
+
+def test_a_stream_that_has_not_come_to_where_histories_part_or_begins_later_reads_the_one_that_is_there(
+    growing: GrowingArchive,
+) -> None:
+    behind = reader(growing)
+    start = behind.latestOffset(behind.initialOffset(), ReadMaxRows(600))
+    given_up(growing, growing.bases[3], again=6)
+    assert offsets(behind, start, behind.latestOffset(start, ALL)) == list(range(600, growing.bases[6]))
+    later = reader(growing, startingOffsets="latest")
+    begun = [later.initialOffset()]
+    for segments in (8, 10):
+        growing.grow(segments)
+        begun.append(later.latestOffset(begun[-1], ALL))
+    found = [o for a, b in pairwise(begun) for o in offsets(later, a, b)]
+    assert found == list(range(growing.bases[6], growing.bases[10]))
 
 
 def test_a_stream_that_stops_reads_up_to_there_and_only_the_partitions_that_it_names(growing: GrowingArchive) -> None:
