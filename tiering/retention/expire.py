@@ -28,7 +28,7 @@ from remote.manifest.transitions import deleted, retained
 from remote.parallel import in_order
 from remote.store.api import ObjectStore
 from remote.store.store_time import StoreRun, refuse_later
-from tiering.retention.plan import LocalBytes, Policy, RetentionPlan, is_given_up, local_only_bytes, plan_retention
+from tiering.retention.plan import LocalBytes, Policy, Reason, RetentionPlan, is_given_up, local_only_bytes, plan_retention
 
 DELETES_MAX = 16
 """How many objects are deleted at a time: S3 answers a deletion in some 20 ms, and takes thousands a second."""
@@ -89,21 +89,40 @@ def expire(due: RetentionPlan, run: StoreRun, writer: str, *, threads: int = 1) 
         own = ManifestWriter(run.store, manifest.path, clock, run.ids, writer, manifest.writer_epoch)
         count, error = _delete(due, own, now_ms, threads)
         if error is None or not isinstance(error, Unavailable | Unknown):
-            start = advance_log_start_offset(own, due.log_start_offset, now_ms).log_start_offset if due.is_to_commit else start
+            start = _advanced(due, own, now_ms).log_start_offset if due.is_to_commit else start
     except LogError as e:
         return Expired(count, start, e)
     return Expired(count, start, error)
 
 
-def advance_log_start_offset(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Manifest:
-    """Step 1: commits the new start, until all below it waits to be deleted or no more can. Raises what a commit raises."""
+def advance_log_start_offset(
+    writer: ManifestWriter, log_start_offset: int, now_ms: int, *, planned_on: Manifest | None = None
+) -> Manifest:
+    """Step 1: commits the new start, until all below it waits to be deleted or no more can. Raises what a commit raises.
+
+    Raises Conflict if the archive gave up a history after the version `planned_on`: below the start that was planned there may
+    be other records now, or none yet.
+    """
     path = writer.path
     first = never_archived(path.topic, path.topic_id, path.partition, log_start_offset)
     deleting_max = writer.limits.deleting_max
+
+    def change(before: Manifest) -> Manifest:
+        if planned_on is not None and before.diverged != planned_on.diverged:
+            raise Conflict(f"{path}: its archive was truncated after this was planned; run the same command again")
+        return retained(before, log_start_offset, now_ms, deleting_max=deleting_max)
+
     while True:
-        after = writer.commit(first, lambda m: retained(m, log_start_offset, now_ms, deleting_max=deleting_max))
+        after = writer.commit(first, change)
         if not has_below(after) or len(after.deleting) >= deleting_max:
             return after
+
+
+def _advanced(due: RetentionPlan, writer: ManifestWriter, now_ms: int) -> Manifest:
+    """Step 1 of a plan. Only a start that was asked for holds whatever records lie below it."""
+    is_asked_for = all(cut.reason is Reason.log_start_offset for cut in due.cuts)
+    planned_on = None if is_asked_for else due.manifest
+    return advance_log_start_offset(writer, due.log_start_offset, now_ms, planned_on=planned_on)
 
 
 def _delete(due: RetentionPlan, writer: ManifestWriter, now_ms: int, threads: int) -> tuple[int, LogError | None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from archive_fakes import AppliesLate, CountingIds, Door, RunsBetween
@@ -241,10 +241,10 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 def deletes_before_the_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
     true = retention.advance_log_start_offset
 
-    def advance(writer: ManifestWriter, start: int, now_ms: int) -> Manifest:
+    def advance(writer: ManifestWriter, start: int, now_ms: int, **more: Any) -> Manifest:
         for one in Entries.of(writer.store, retention.newest_manifest(writer.store, PATH)).overlapping(0, start):
             writer.store.delete(PATH.segment(one.log_name))
-        return true(writer, start, now_ms)
+        return true(writer, start, now_ms, **more)
 
     monkeypatch.setattr(retention, "advance_log_start_offset", advance)
 

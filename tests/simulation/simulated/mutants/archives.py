@@ -160,12 +160,12 @@ def name_pages_that_were_not_written() -> None:
 def delete_objects_before_the_manifest() -> None:
     advance = expire.advance_log_start_offset
 
-    def deletes_first(writer: ManifestWriter, log_start_offset: int, now_ms: int) -> Any:
+    def deletes_first(writer: ManifestWriter, log_start_offset: int, now_ms: int, **more: Any) -> Any:
         manifest = expire.newest_manifest(writer.store, writer.path)
         for entry in manifest.entries:
             if entry.end_offset <= log_start_offset:
                 writer.store.delete(writer.path.segment(entry.log_name))
-        return advance(writer, log_start_offset, now_ms)
+        return advance(writer, log_start_offset, now_ms, **more)
 
     expire.advance_log_start_offset = deletes_first
 

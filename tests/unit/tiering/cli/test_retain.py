@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
@@ -268,6 +269,28 @@ def test_a_deleted_topic_is_gone_for_readers_refused_to_offloads_and_its_objects
     assert [r["action"] for r in rows(*args, "--yes")] == ["delete"]
     assert not [key for key in keys(open_store(own)) if key.startswith("g-txn/") and "/segments/" in key]
     assert run("delete-topic", "--archive", own, "--topic", "nowhere", "--yes").exit_code == 4
+
+
+def test_a_deletion_tells_the_command_that_deletes_the_objects_and_it_spares_a_topic_made_anew(
+    run: Run, rows: Rows, own: str, rolled: Path, tmp_path: Path
+) -> None:
+    logs = copytree(rolled, tmp_path / "logs")
+    args = ["delete-topic", "--archive", own, "--topic", "g-txn", "--delay-ms", 0, "--yes"]
+    former, other = newest(own, "g-txn-0").topic_id, "B" * 22
+    told = run(*args)
+    metadata = logs / "g-txn-0" / "partition.metadata"
+    metadata.write_text(metadata.read_text().replace(former, other))
+    assert run("offload", "--log-dir", logs, "--archive", own, "--topic", "g-txn").exit_code == 0
+    refused = run(*args)
+    assert refused.exit_code == 1
+    assert f"{other}, {former} (deleted)" in refused.stderr
+    again = shlex.split(told.stderr.partition("delete the objects of topic g-txn: tiering ")[2])
+    assert again == [*map(str, args[:5]), "--topic-id", former, "--delay-ms", "0", "--yes"]
+    done = run(*again)
+    assert (done.exit_code, done.stderr) == (0, "")
+    of = [key for key in keys(open_store(own)) if key.startswith("g-txn/") and "/segments/" in key]
+    assert {key.split("/")[1] for key in of} == {other}
+    assert rows("fetch", "--archive", own, "--topic", "g-txn", "--partition", 0, "--offset", 0)
 
 
 def test_a_partition_that_comes_late_of_a_deleted_topic_is_refused_too(
