@@ -7,12 +7,13 @@
 After an unclean election the new leader lacks what was archived of the former one: both histories are true, and not one log.
 """
 
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 from local_log.errors import Conflict
 from local_log.formats.checkpoints import EpochEntry
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
+from local_log.ranges import Range
 from remote.keys import topic_id_from
 from remote.manifest.history import History, check_history
 from remote.manifest.model import Manifest
@@ -40,6 +41,21 @@ def fork_offset(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset:
         if not short.with_epochs_in_gaps(lineage, end_offset, end_offset).contradicts(lineage, end_offset):
             return short.end
     return None
+
+
+def others_below_start(manifest: Manifest, fork: int, lineage: tuple[EpochEntry, ...], log_start_offset: int) -> Range | None:
+    """The offsets below the archive's log start offset where a log may have other records than the archive had; None if none.
+
+    They are never archived, since that offset does not go back. The archive knows no leader epochs there, but its first one
+    began at its start or below: if the log has this epoch, too, both have the same records up to the log's next epoch. If
+    not, or if the topic has no id, nothing is known of what lies below.
+    """
+    if fork > manifest.log_start_offset:
+        return None
+    epoch = manifest.leader_epochs[0].epoch if manifest.topic_id != ZERO_TOPIC_ID else None
+    ends = (after.start_offset for of, after in pairwise(lineage) if of.epoch == epoch)
+    start, end = max(log_start_offset, next(ends, 0)), manifest.log_start_offset
+    return (start, end) if start < end else None
 
 
 def is_another_history(manifest: Manifest, lineage: tuple[EpochEntry, ...], end_offset: int) -> bool:

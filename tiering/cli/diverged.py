@@ -49,8 +49,8 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
     """List the partitions that are no longer archived, since their log contradicts the archive.
 
     This happens after an unclean leader election: the new leader's log has other records from the fork offset on. A row shows
-    the archived segments above the fork, and which history is newer. The exit code is 3 if there is such a partition. Nothing
-    is changed.
+    the archived segments above the fork, which history is newer, and how many offsets of the log cannot be archived, since they
+    are below the archive's log start offset. The exit code is 3 if there is such a partition. Nothing is changed.
 
     \b
     Examples:
@@ -73,6 +73,7 @@ def show(log_dir_path: str, archive_url: str, keys_address: str | None, topics: 
         for found in diverged.find_divergences(logs, store):
             if isinstance(found, Divergence):
                 shown += 1
+                _tell_below_start(found)
                 yield _row(found)
             else:
                 say(f"tiering: {found}")
@@ -113,7 +114,8 @@ def resolve(**given: Any) -> Exit | None:
 
     Run it on the host of the partition's leader. First the archived segments above the fork offset are copied to a topic with
     the same name and the id in the row: read it with --topic-id, restore it with --from-topic-id. Then these segments expire in
-    the partition, and the next offload continues at the fork. If it is interrupted, run it again.
+    the partition, and the next offload continues at the fork. If it is interrupted, run it again. The exit code is 3 if offsets
+    of the log cannot be archived, since they are below the archive's log start offset.
 
     \b
     Examples:
@@ -127,27 +129,26 @@ def resolve(**given: Any) -> Exit | None:
 
     options = ResolveOptions(**given)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
-    clock, ids = CLOCK, IDS
-    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, ids)
+    archive.open_archive(store) if options.dry_run else archive.open_to_write(store, IDS)
     log = _log(options.log_dir_path, TopicPartition(options.topic, options.partition))
     found = diverged.divergence_of(log, store)
     if found is None:
         say(f"tiering: {log.partition}: the log has not diverged from the archive; there is nothing to resolve")
         return None
     diverged.check_resolvable(found)
+    code = _tell_below_start(found)
     if options.dry_run or not options.is_agreed:
         emit([_row(found)], options.output)
     if options.dry_run:
-        return None
+        return code
     if not options.is_agreed:
         ask(f"Remove {found.segments} segments of {log.partition} in {store.url} and keep them under topic id {found.kept_id}?")
-    encryption = (
-        None if options.keys_address is None else transforms(compress=False, encrypt_with=options.keys_address).encryption
-    )
-    resolver = diverged.Resolver(store, clock, ids, decoder_with(options.keys_address)(store), encryption)
+    keys = options.keys_address
+    encryption = None if keys is None else transforms(compress=False, encrypt_with=keys).encryption
+    resolver = diverged.Resolver(store, CLOCK, IDS, decoder_with(keys)(store), encryption)
     after = resolver.resolve(log, found)
     emit([{**_row(found), "archive_end_offset": after.end_offset}], options.output)
-    return None
+    return code
 
 
 def _log(path: str, partition: TopicPartition) -> "LogReader":
@@ -160,9 +161,22 @@ def _log(path: str, partition: TopicPartition) -> "LogReader":
     return log
 
 
+def _tell_below_start(found: "Divergence") -> Exit | None:
+    """Tells which offsets of the log cannot be archived, if any, and returns the exit code for that."""
+    if found.below_start is None:
+        return None
+    start, end = found.below_start
+    say(
+        f"tiering: {found.manifest.path}: offsets [{start}, {end}) of the log are below the archive's log start offset and may "
+        "be other records than those that expired; they will not be archived: copy them from the log if you need them"
+    )
+    return Exit.partly
+
+
 def _row(found: "Divergence") -> Row:
     manifest, fork = found.manifest, found.fork_offset
     missing = 0 if fork is None else max(0, min(fork, found.log_start_offset) - found.start)
+    start, end = found.below_start or (0, 0)
     return {
         "topic": manifest.topic,
         "partition": manifest.partition,
@@ -177,4 +191,5 @@ def _row(found: "Divergence") -> Row:
         "newer": None if fork is None else "archive" if found.is_older else "log",
         "kept_topic_id": found.kept_id or None,
         "missing_below_fork": missing,
+        "not_archived_below_start": end - start,
     }

@@ -18,9 +18,10 @@ from functools import partial
 from local_log.errors import Conflict, Invalid, LogError
 from local_log.log_dir import Unopened
 from local_log.log_reader import LogReader
+from local_log.ranges import Range
 from remote.clock import Clock, Ids
 from remote.keys import PartitionPath
-from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
+from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id, others_below_start
 from remote.manifest.entries import Entries, Pages
 from remote.manifest.history import check_history
 from remote.manifest.model import Manifest, covers
@@ -45,6 +46,7 @@ class Divergence:
 
     `fork_offset` is None if the log or the archive has no leader epochs, so the fork is unknown; then `segments` is 0.
     `log_bytes` counts these segments. `is_older`: the archive has a later leader epoch, so the broker will truncate the log.
+    `below_start` are offsets of the log that are not archived, since the archive starts above them (see `others_below_start`).
     """
 
     manifest: Manifest
@@ -55,6 +57,7 @@ class Divergence:
     segments: int
     log_bytes: int
     is_older: bool
+    below_start: Range | None
 
     @property
     def kept_id(self) -> str:
@@ -93,6 +96,7 @@ def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Diverge
     lineage, end = log.leader_epochs, log.log_end_offset
     fork = fork_offset(manifest, lineage, end)
     above = [] if fork is None else [*_above(manifest, fork, store)]
+    is_behind = fork is not None and is_older(manifest, lineage)
     return Divergence(
         manifest,
         log.log_start_offset,
@@ -101,7 +105,8 @@ def _diverged(manifest: Manifest, log: LogReader, store: ObjectStore) -> Diverge
         min((e.base_offset for e in above), default=manifest.end_offset if fork is None else fork),
         len(above),
         sum(e.log_size for e in above),
-        fork is not None and is_older(manifest, lineage),
+        is_behind,
+        None if fork is None or is_behind else others_below_start(manifest, fork, lineage, log.log_start_offset),
     )
 
 
@@ -139,8 +144,9 @@ class Resolver:
         """Copies the archived segments above the fork to the other topic, then truncates the partition; returns its new
         manifest.
 
-        Raises Invalid (see `check_resolvable`), NoKey, Corrupt, Conflict if another writer still archives that history, and the
-        errors of a commit. The partition is truncated only after all segments are copied.
+        Raises Invalid (see `check_resolvable`), NoKey, Corrupt, Conflict if another writer still archives that history or has
+        expired what `below_start` does not tell, and the errors of a commit. The partition is truncated only after all segments
+        are copied.
         """
         for _ in range(TRUNCATIONS_MAX):
             check_resolvable(found)
@@ -154,6 +160,8 @@ class Resolver:
                 raise Conflict(
                     f"{found.manifest.path}: another process has resolved it in the meantime; see tiering diverged show"
                 )
+            if again.below_start != found.below_start:
+                raise Conflict(f"{found.manifest.path}: its log start offset was raised meanwhile; run the same command again")
             found = again
         raise Conflict(f"{found.manifest.path}: others have committed {TRUNCATIONS_MAX} times in the meantime; stop them first")
 

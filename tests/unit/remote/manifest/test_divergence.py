@@ -11,7 +11,7 @@ from local_log.formats.checkpoints import EpochEntry, epochs_before
 from local_log.formats.partition_metadata import ZERO_TOPIC_ID
 from local_log.ranges import uncovered
 from remote.keys import is_topic_id
-from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id
+from remote.manifest.divergence import fork_offset, is_another_history, is_older, kept_topic_id, others_below_start
 from remote.manifest.gaps import Gap
 from remote.manifest.model import Manifest
 from remote.manifest.truncation import truncation
@@ -69,6 +69,30 @@ def test_an_epoch_that_lies_where_nothing_is_archived_is_no_fork() -> None:
 def test_an_epoch_from_later_on_is_another_history_of_a_topic_without_an_id() -> None:
     some = replace(archived([(0, 0), (1, 50)], 100), topic_id=ZERO_TOPIC_ID)
     assert fork_offset(some, epochs([(0, 0), (1, 70)]), 200) == 50
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "log_start", "others"),
+    [
+        pytest.param([(0, 80)], [(0, 0), (1, 50)], 0, (50, 80), id="a new leader that lacked the end of what expired"),
+        pytest.param([(0, 80)], [(0, 0), (1, 50)], 60, (60, 80), id="of which its log has only a part"),
+        pytest.param([(0, 80)], [(0, 0), (1, 50)], 80, None, id="of which its log has nothing"),
+        pytest.param([(2, 80)], [(0, 0), (3, 90)], 0, (0, 80), id="the log lacks the only epoch that is known there"),
+        pytest.param([(0, 80)], [(0, 0), (1, 90)], 0, None, id="they part above the start"),
+    ],
+)
+def test_other_records_below_the_start_begin_where_the_last_epoch_in_common_ends_or_anywhere_without_one(
+    ours: Pairs, theirs: Pairs, log_start: int, others: tuple[int, int] | None
+) -> None:
+    some = manifest(entry(80, 100), leader_epochs=epochs(ours), log_start_offset=80, topic_id="B" * 22)
+    fork = fork_offset(some, epochs(theirs), 200)
+    assert fork is not None
+    assert others_below_start(some, fork, epochs(theirs), log_start) == others
+
+
+def test_of_a_topic_without_an_id_nothing_is_known_below_the_start() -> None:
+    some = manifest(entry(80, 100), leader_epochs=epochs([(0, 80)]), log_start_offset=80, topic_id=ZERO_TOPIC_ID)
+    assert others_below_start(some, 80, epochs([(0, 0), (1, 50)]), 0) == (0, 80)
 
 
 histories = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=5).map(

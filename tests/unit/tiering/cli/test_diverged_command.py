@@ -61,7 +61,7 @@ def test_both_histories_are_kept_and_archiving_goes_on(
     assert shown.exit_code == 3
     (row,) = json.loads(shown.stdout)
     assert (row["fork_offset"], row["archive_end_offset"], row["log_end_offset"], row["segments"]) == (5, 8, 11, 2)
-    assert (row["offsets"], row["newer"], row["missing_below_fork"]) == (3, "log", 0)
+    assert (row["offsets"], row["newer"], row["missing_below_fork"], row["not_archived_below_start"]) == (3, "log", 0, 0)
     assert row["bytes"] > 0
     one = ("diverged", "resolve", *at, "--topic", "topicB", "--partition", 0)
     assert rows(*one, "--dry-run") == [row]
@@ -100,6 +100,21 @@ def test_what_was_given_up_goes_after_the_delay_and_the_kept_history_stays(run: 
     assert run("scrub", "--archive", url, "--deep").exit_code == 0
     assert fetched(rows, 0, "--archive", url) == values(*range(5), *range(100, 105))
     assert fetched(rows, 4, "--archive", url, "--topic-id", row["kept_topic_id"]) == values(4, 5, 6, 7)
+
+
+def test_what_cannot_be_archived_below_an_expired_archive_s_start_is_told_by_each_command(run: Run, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    folder = unclean(tmp_path / "brokers", run, ("--archive", url))
+    assert run("expire", "--archive", url, "-c", "retention.ms=1", "--yes").exit_code == 0
+    at = ("--log-dir", folder, "--archive", url)
+    one = ("diverged", "resolve", *at, "--topic", "topicB", "--partition", 0)
+    for words in (("diverged", "show", *at), (*one, "--dry-run"), (*one, "--yes")):
+        told = run(*words, "--output", "json")
+        assert told.exit_code == 3, words
+        (row,) = json.loads(told.stdout)
+        assert (row["fork_offset"], row["segments"], row["not_archived_below_start"]) == (8, 0, 3)
+        assert "offsets [5, 8) of the log are below the archive's log start offset" in told.stderr
+    assert run("offload", *at).exit_code == 0
 
 
 def test_without_keys_nothing_is_given_up_that_is_encrypted(run: Run, rows: Rows, tmp_path: Path) -> None:

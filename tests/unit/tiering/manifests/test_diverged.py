@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from archive_fakes import CallNumber, FailsBefore, LosesAnswer
+from archive_fakes import CallNumber, FailsBefore, LosesAnswer, RunsBetween
 from made_manifests import assert_sound_archive, assert_sound_chain
 from small_brokers import CHECK_MS, HOUR_MS, B, values
 from small_clusters import Cluster, path_of
@@ -22,9 +22,11 @@ from remote.manifest.entries import Entries
 from remote.manifest.model import Manifest
 from remote.read.log import ArchivedLog
 from remote.store.api import ObjectStore
+from remote.store.store_time import StoreRun
 from remote.transforms.decoded_bytes import DecodedBytes
 from tiering.manifests.diverged import Divergence, Resolver, divergence_of, find_divergences
 from tiering.manifests.rows import changes
+from tiering.retention.expire import expire
 from tiering.retention.plan import RetentionPlan
 from tiering.retention.policy import read_given
 from tiering.retention.run import Retention, rows_of
@@ -222,6 +224,68 @@ def test_a_resolution_that_is_stopped_anywhere_goes_on_when_it_is_run_again(tmp_
         assert len(cluster.manifest(B).diverged) == 1
         assert [e.base_offset for e in Entries.of(cluster.store, cluster.manifest(B))] == [0, 2]
     assert number > 10
+
+
+def retention_of_all(cluster: Cluster) -> Retention:
+    """By which everything expires that is a ms old by now."""
+    cluster.clock.now += 1
+    return Retention(cluster.store, cluster.clock, cluster.ids, read_given(["retention.ms=0"]), is_archive_alone=True)
+
+
+def test_an_expiry_that_was_planned_before_the_resolution_takes_no_offset_from_the_new_leader(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    ((_, due),) = retention_of_all(cluster).planned(["topicB"])
+    assert isinstance(due, RetentionPlan)
+    assert due.log_start_offset == 8
+    resolved(cluster)
+    late = expire(due, StoreRun(cluster.store, cluster.clock, cluster.ids), "retain")
+    assert isinstance(late.error, Conflict)
+    assert "run the same command again" in str(late.error)
+    assert [d.error for d in cluster.offload() if d.error] == []
+    assert read(cluster.store, cluster.manifest(B)) == values(*range(5), *range(100, 105))
+
+
+def test_a_log_start_offset_that_was_asked_for_holds_whatever_history_lies_below(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    asked = replace(retention_of_all(cluster), given=read_given(["retention.ms=-1"]), log_start_offset=6)
+    ((_, due),) = asked.planned(["topicB"])
+    assert isinstance(due, RetentionPlan)
+    resolved(cluster)
+    assert expire(due, StoreRun(cluster.store, cluster.clock, cluster.ids), "retain").error is None
+    assert cluster.manifest(B).log_start_offset == 6
+
+
+def test_what_the_new_leader_has_below_the_log_start_offset_of_an_expired_archive_is_told(tmp_path: Path) -> None:
+    cluster = unclean(tmp_path)
+    assert diverged(cluster).below_start is None
+    assert [type(due) for _, due in retention_of_all(cluster).done(["topicB"])] == [RetentionPlan]
+    found = diverged(cluster)
+    assert (found.fork_offset, found.segments, found.below_start) == (8, 0, (5, 8))
+    resolved(cluster)
+    assert [d.error for d in cluster.offload() if d.error] == []
+    goes_on = assert_sound_chain(cluster.store, path_of(B))
+    assert read(cluster.store, goes_on) == values(103, 104)
+
+
+def test_a_resolution_in_which_an_expiry_comes_between_is_not_done_before_that_is_told(tmp_path: Path) -> None:
+    number, raised = 0, 0
+    cluster = unclean(tmp_path)
+    start = dict(cluster.store.objects)
+    while True:
+        number += 1
+        cluster.store.objects = dict(start)
+        found, log = diverged(cluster), leader_log(cluster)
+        between = RunsBetween(cluster.store, {number: lambda: [*retention_of_all(cluster).done(["topicB"])]})
+        try:
+            resolver(cluster, between).resolve(log, found)
+        except Conflict:
+            raised += 1
+            assert diverged(cluster).below_start == (5, 8)
+            continue
+        if between.actions:
+            break
+        assert cluster.manifest(B).diverged[-1].fork_offset == 5
+    assert raised > 5
 
 
 def test_a_log_that_is_behind_gives_nothing_up(tmp_path: Path) -> None:
