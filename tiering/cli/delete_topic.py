@@ -1,5 +1,6 @@
 """`tiering delete-topic`: deletes a topic from the archive, by its id."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from tiering.command.options import (
     archive_option,
     ask,
     dry_run_option,
+    is_given,
     keys_option,
     named,
     output_option,
@@ -47,7 +49,7 @@ class Options:
 @archive_option(required=True)
 @keys_option()
 @topic_option()
-@click.option("--topic-id", callback=named, metavar="ID", help="If several topics have had this name, the one with this id.")
+@click.option("--topic-id", callback=named, metavar="ID", help="The topic's id; required if several topics have had this name.")
 @waiting_option("--delay-ms", DELETE_DELAY_MS, "How long objects are kept for readers.")
 @dry_run_option
 @yes_option
@@ -57,7 +59,8 @@ def command(**given: Any) -> Exit | None:
     """Delete a topic from the archive: immediately for readers and writers, and its objects after a delay.
 
     It deletes the topic with this id. A late offload of it is rejected; an offload of a new topic with the same name is not.
-    After the delay run it again, or run `tiering expire`; `tiering sweep` deletes the rest.
+    After the delay run it again with --topic-id, as it prints, or run `tiering expire`; `tiering sweep` deletes the rest. Once
+    a second topic has had the name, --topic-id is required.
 
     \b
     Examples:
@@ -79,7 +82,19 @@ def command(**given: Any) -> Exit | None:
         ask(f"Delete topic {options.topic} ({found[0].topic_id}) from {store.url} for good?")
     errors: list[Exception] = []
     emit(_done(store, found, options.delay_ms, errors), options.output)
+    if any(not m.is_deleted for m in found):
+        say(f"tiering: after the delay, delete the objects of topic {options.topic}: {_again(options, found[0].topic_id)}")
     return exit_code_of_all(errors, partly=len(errors) < len(found))
+
+
+def _again(options: Options, topic_id: str) -> str:
+    """The command that deletes the objects after the delay: of this topic, whatever has its name then."""
+    words = ["tiering", "delete-topic", "--archive", options.archive_url, "--topic", options.topic, "--topic-id", topic_id]
+    if options.keys_address is not None and is_given("keys_address"):
+        words += ["--keys", options.keys_address]
+    if is_given("delay_ms"):
+        words += ["--delay-ms", str(options.delay_ms)]
+    return shlex.join([*words, "--yes"])
 
 
 def _planned(store: "ObjectStore", found: "Iterable[Manifest]", delay_ms: int) -> Iterator[Row]:

@@ -2,7 +2,8 @@
 
 1  every partition's manifest says that the topic is deleted: writers from before are fenced, those who come later are refused,
    readers find nothing, and everything waits to be deleted
-2  after the delay, and where no live pin covers them, the objects go, as in any retention: by this command again or by retain
+2  after the delay, and where no live pin covers them, the objects go, as in any retention: by this command again or by retain.
+   The topic may have been made anew meanwhile, so where several topics have had the name, only the id says which one is meant
 3  pages and old versions go by the sweep. The last version of each partition stays for ever, some hundred bytes: it keeps out who
    comes late, however long they slept, and a broker that was away and still has the log
 """
@@ -20,7 +21,7 @@ from tiering.retention.expire import Expired, advance_log_start_offset, newest_m
 
 
 def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Manifest, ...]:
-    """The newest manifests of the topic with this id, or of the only one of this name, deleted ones where there are no others.
+    """The newest manifests of the topic with this id, or of the only one that ever had the name; it may be deleted already.
 
     Raises NotFound, Invalid where several have had the name, and Corrupt, Invalid for a manifest that cannot be read: then
     nothing of the topic is to be deleted.
@@ -30,11 +31,12 @@ def partitions(store: ObjectStore, topic: str, topic_id: str | None) -> tuple[Ma
     if not wanted:
         which = f"topic {topic}" + (f" with id {topic_id}" if topic_id else "")
         raise NotFound(f"{which} is not in the archive {store.url}; there are: {listed(archive.topics(store))}")
-    alive = {path: m for path, m in wanted.items() if not m.is_deleted}
-    ids = sorted({path.topic_id for path in alive or wanted})
+    alive = {path.topic_id for path, m in wanted.items() if not m.is_deleted}
+    ids = sorted({path.topic_id for path in wanted})
     if len(ids) > 1:
-        raise Invalid(f"{len(ids)} topics in the archive have the name {topic}; choose one with --topic-id: {', '.join(ids)}")
-    return tuple(m for path, m in sorted(wanted.items()) if path.topic_id == ids[0])
+        choice = ", ".join(one if one in alive else f"{one} (deleted)" for one in ids)
+        raise Invalid(f"{len(ids)} topics in the archive have had the name {topic}; choose one with --topic-id: {choice}")
+    return tuple(m for _, m in sorted(wanted.items()))
 
 
 def delete_partition(manifest: Manifest, run: StoreRun, writer: str) -> Expired:

@@ -9,7 +9,7 @@ from local_log.errors import Fenced, Invalid, NotFound
 from local_log.formats.checkpoints import EpochEntry
 from remote.keys import PartitionPath
 from remote.manifest.model import count_of, never_archived
-from remote.manifest.store import ManifestWriter
+from remote.manifest.store import ManifestWriter, load_newest
 from remote.manifest.transitions import segment_copied
 from remote.store.store_time import StoreRun
 from tiering.delays import DELETE_DELAY_MS
@@ -166,7 +166,27 @@ def test_of_several_topics_of_one_name_the_id_has_to_be_said(world: World) -> No
     (found,) = delete_topic.partitions(one.store, PATH.topic, PATH.topic_id)
     run = StoreRun(one.store, FixedClock(one.clock.now), CountingIds("1"))
     assert delete_topic.delete_partition(found, run, "d").error is None
-    assert {m.topic_id for m in delete_topic.partitions(one.store, PATH.topic, None)} == {OTHER_ID}
+    with pytest.raises(Invalid, match=rf"--topic-id: {PATH.topic_id} \(deleted\), {OTHER_ID}$"):
+        delete_topic.partitions(one.store, PATH.topic, None)
+
+
+@pytest.mark.parametrize("expires", [False, True], ids=["before its objects went", "after an expiry has deleted its objects"])
+def test_a_topic_that_is_made_anew_is_not_deleted_by_the_second_run_for_the_one_before(world: World, expires: bool) -> None:
+    one = world.fork()
+    assert deleted(one) == []
+    anew = PartitionPath(PATH.topic, OTHER_ID, 0)
+    archived(one, anew)
+    one.hours(DELETE_DELAY_MS / HOUR_MS + 1)
+    if expires:
+        assert one.retain().error is None
+        assert one.manifest.deleting == ()
+    with pytest.raises(Invalid, match="--topic-id"):
+        deleted(one, name="5")
+    stored = load_newest(one.store, anew)
+    assert stored is not None
+    assert not stored.manifest.is_deleted
+    (former,) = delete_topic.partitions(one.store, PATH.topic, PATH.topic_id)
+    assert former.is_deleted
 
 
 def test_what_is_not_there_is_not_found_and_what_cannot_be_read_stops_it_all(world: World) -> None:
