@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_log.errors import LogError, NotFound
+from local_log.errors import LogError, NotFound, listed
 from local_log.formats.primitives import INT32_MAX
 from tiering.command import quantities
 from tiering.command.completion import folders
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tiering.restore.target import RestoreTarget
 
 Failure = LogError
+NOTHING = "it was deleted there, or had no inactive segment so far"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def command(**given: Any) -> Exit | None:
     Segments, indexes and snapshots are the archived ones, byte for byte and verified; they are rebuilt, at a batch boundary,
     only if replicas' segments overlap or a limit cuts one. Partitions of which nothing is archived come without records. An
     interrupted restore continues when it is run again; until it is complete, no broker starts on DIR. Other files in DIR stay.
+    Topics of which nothing is archived, such as deleted ones, are reported; a --topic that matches only those is a failure.
 
     A broker keeps a partition only if its cluster has a topic with the id in partition.metadata: restore into the original
     cluster, or create the topic in the new one, stop the broker, and pass the new id with --topic-id. Set the topic's
@@ -120,8 +123,6 @@ def command(**given: Any) -> Exit | None:
     reading = open_reading(None, 0, None, options.keys_address)
     store = _opened(options, path := options.folder.rstrip("/") or "/")
     plans, failures = _plans(store, reading, options)
-    for failure in failures:
-        say(f"tiering: {failure}")
     if options.dry_run:
         emit((_row(plan, step) for plan in plans for step in plan.steps()), options.output)
         return exit_code_of_all(failures, partly=bool(plans))
@@ -180,7 +181,14 @@ def _plans(store: "ObjectStore", reading: "ReadContext", options: Options) -> "t
 
     plans: list[RestorePlan] = []
     failures: list[Failure] = []
-    for topic in _wanted(store, options.topics, options.from_ids):
+    topics = [*_wanted(store, options.topics, options.from_ids)]
+    there = {topic.name for topic in topics if topic.partitions}
+    if not there:
+        raise NotFound(f"nothing of {listed(topic.name for topic in topics)} is in the archive {store.url}: {NOTHING}")
+    for topic in topics:
+        if topic.name not in there:
+            missing = NotFound(f"nothing of {topic.name} is in the archive {store.url}: {NOTHING}")
+            failures.append(missing) if _is_asked_for(topic.name, options.topics, there) else say(f"tiering: {missing}")
         for manifest in topic.partitions.values():
             if not isinstance(manifest, Manifest):
                 failures.append(manifest)
@@ -193,7 +201,14 @@ def _plans(store: "ObjectStore", reading: "ReadContext", options: Options) -> "t
             except LogError as e:
                 failures.append(e)
         plans += [plan_restore(Entries.of(store, manifest), None, options.topic_ids) for manifest in _empty(store, topic)]
+    for failure in failures:
+        say(f"tiering: {failure}")
     return plans, failures
+
+
+def _is_asked_for(name: str, globs: tuple[str, ...], there: set[str]) -> bool:
+    """Whether one of the globs matches this topic, of which nothing is there, and none of those that are."""
+    return any(fnmatchcase(name, glob) and not any(fnmatchcase(other, glob) for other in there) for glob in globs)
 
 
 def _empty(store: "ObjectStore", topic: "archive.ArchivedTopic") -> "Iterator[Manifest]":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -38,6 +39,35 @@ def test_only_the_topics_that_are_asked_for_are_restored(rows: Rows, run: Run, a
     result = run("restore", "--archive", archive, "--to", tmp_path / "to", "--topic", "orders")
     assert result.exit_code == 4
     assert "matches orders; there are: g-appendtime" in result.stderr
+
+
+def test_a_topic_that_was_deleted_in_the_archive_is_not_found_where_it_is_asked_for(
+    rows: Rows, run: Run, archive: str, tmp_path: Path
+) -> None:
+    url = str(copytree(archive, tmp_path / "own"))
+    rows("delete-topic", "--archive", url, "--topic", "g-txn", "--yes")
+    to = ("restore", "--archive", url, "--to", tmp_path / "to")
+    for dry in ((), ("--dry-run",)):
+        result = run(*to, "--topic", "g-txn", *dry)
+        assert (result.exit_code, result.stdout) == (4, "")
+        assert "nothing of g-txn is in the archive" in result.stderr
+    assert not (tmp_path / "to").exists()
+    both = run(*to, "--topic", "g-txn", "--topic", "g-big")
+    assert both.exit_code == 3
+    assert (tmp_path / "to" / "g-big-0").is_dir()
+    for others in (run(*to), run(*to, "--topic", "g-t*")):
+        assert others.exit_code == 0
+        assert others.stderr.count("nothing of g-txn is in the archive") == 1
+
+
+def test_an_archive_of_deleted_topics_alone_has_nothing_to_restore(rows: Rows, run: Run, broker: Path, tmp_path: Path) -> None:
+    url = str(tmp_path / "archive")
+    rows("offload", "--log-dir", broker, "--archive", url, "--topic", "g-txn")
+    rows("delete-topic", "--archive", url, "--topic", "g-txn", "--yes")
+    result = run("restore", "--archive", url, "--to", tmp_path / "to")
+    assert result.exit_code == 4
+    assert "nothing of g-txn is in the archive" in result.stderr
+    assert not (tmp_path / "to").exists()
 
 
 def test_a_restored_directory_is_read_as_any_other(rows: Rows, archive: str, tmp_path: Path) -> None:
