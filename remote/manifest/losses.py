@@ -99,17 +99,22 @@ def local_deletions_recorded(manifest: Manifest, seen: Seen, now_ms: int) -> Man
 def source_gone(manifest: Manifest, source: str, log_end_offset: int, now_ms: int) -> Manifest:
     """The manifest of a partition that `source` no longer has; the log of the source ended at `log_end_offset` or later.
 
-    Offsets that another source is recorded to have are not lost.
+    Offsets that another source is recorded to have are not lost. Of a source that is recorded as gone only what its log had
+    behind its recorded end is new.
     """
-    if manifest.is_deleted or source in manifest.gone or source not in manifest.local_log_start_offsets:
+    if manifest.is_deleted or source not in manifest.local_log_start_offsets:
+        return manifest
+    is_known, known_end = source in manifest.gone, manifest.local_log_end_offsets.get(source, 0)
+    if is_known and log_end_offset <= known_end:
         return manifest
     end = max([log_end_offset, *manifest.local_log_end_offsets.values()])
-    mine = manifest.local_log_start_offsets[source]
+    mine = known_end if is_known else manifest.local_log_start_offsets[source]
     holes = [hole for gap in _gaps_not_of_compaction(manifest) for hole in clipped([gap], mine, end)]
     others = [range_of(start, end) for _, start in _others(manifest, source)]
-    ends = {**manifest.local_log_end_offsets, source: max(log_end_offset, manifest.local_log_end_offsets.get(source, 0))}
-    after = replace(manifest, gone={**manifest.gone, source: now_ms}, local_log_end_offsets=ends)
-    return _with(after, without([*holes, range_of(manifest.end_offset, end)], others), GONE, now_ms)
+    ends = {**manifest.local_log_end_offsets, source: max(log_end_offset, known_end)}
+    after = replace(manifest, gone={source: now_ms, **manifest.gone}, local_log_end_offsets=ends)
+    behind = range_of(max(manifest.end_offset, mine) if is_known else manifest.end_offset, end)
+    return _with(after, without([*holes, behind], others), GONE, now_ms)
 
 
 def gone_since_ms(manifest: Manifest) -> int | None:

@@ -211,6 +211,8 @@ class AgentHost:
     of: str = ""
     """Whose log directory it is."""
     topic: str = ""
+    forgotten: set[str] = field(default_factory=set)
+    """Topics of which it may have known what it could not keep: the disk of its folder had failed before the process ended."""
     _fails_until: int = 0
 
     @property
@@ -241,6 +243,9 @@ class AgentHost:
         """The process ends, with all of its threads."""
         if self.process is not None:
             self.process.die()
+            if self.disk.failures:
+                self.forgotten |= {path.topic_id for path in self.tasks.judge.watched}
+                self.disk.failures = 0
         self.process = None
 
     def loses_power(self, lost: float, seed: int) -> None:

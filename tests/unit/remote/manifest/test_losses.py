@@ -159,7 +159,14 @@ def test_a_partition_that_is_gone_loses_what_was_not_archived_of_it() -> None:
     after = source_gone(of_source((0, 100), end=130), "a", 140, NOW_MS)
     assert after.losses == (Loss(100, 140, GONE, NOW_MS),)
     assert gone_since_ms(after) == NOW_MS
-    assert source_gone(after, "a", 999, NOW_MS + 5) == after
+    assert source_gone(after, "a", 140, NOW_MS + 5) == after
+
+
+def test_of_a_log_that_is_known_to_be_gone_what_somebody_has_seen_behind_its_end_is_lost_too() -> None:
+    acknowledged_loss = acknowledged(source_gone(of_source((0, 100), end=130), "a", 140, NOW_MS), [(100, 140)], "jo", NOW_MS)
+    after = source_gone(acknowledged_loss, "a", 150, NOW_MS + 5)
+    assert [(loss.start, loss.end) for loss in unacknowledged(after)] == [(140, 150)]
+    assert (after.local_log_end_offsets["a"], after.gone["a"]) == (150, NOW_MS)
     assert source_gone(of_source((0, 100), end=130), "a", 0, NOW_MS).losses == (Loss(100, 130, GONE, NOW_MS),)
 
 
