@@ -54,7 +54,7 @@ class LoopClient:
         self.client, self.server = socket.socketpair()
         _clients.setdefault(id(loop), []).append(self)
         self.client.settimeout(5)
-        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # who asks takes an answer when it is there
+        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)  # who asks takes an answer when it is there
         self.server.setblocking(False)
         assert loop.add(self.server.fileno())
         self.arm()
@@ -79,6 +79,7 @@ class LoopClient:
         if event is None:
             self.by_loop += 1
             return self.answer()
+        assert isinstance(event, Received), type(event)
         assert event == Received(self.server.fileno(), len(frame).to_bytes(4, "big") + frame)
         found = self.fetches.answer(frame, self.endpoint.connection, at_once(self.endpoint))
         if found is None:

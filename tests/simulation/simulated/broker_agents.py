@@ -20,7 +20,7 @@ from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.sweep import SweepTask
 from tiering.agent.tasks.task import Task
 from tiering.agent.view import AgentView
-from tiering.losses.seen_logs import SeenFile
+from tiering.losses.seen_logs import SeenFile, SeenLog
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,9 +48,7 @@ class BrokerAgent(AgentHost):
 
     def topic_is_deleted(self) -> None:
         """What is kept of its log is not to be forgotten."""
-        log_dir = LogDir(self.broker.disk, LOGS)
-        with self.disk.healthy():
-            seen = SeenFile.of(self.disk, STATE, log_dir, self.tasks.judge.store.url).load().get(PARTITION)
+        seen = self._kept()
         if seen is not None and seen.topic_id not in self._came_back:
             self.known.setdefault(seen.topic_id, []).append((seen.start_offset, seen.end_offset))
         for topic_id, offsets in self._looked_at.items():
@@ -71,6 +69,19 @@ class BrokerAgent(AgentHost):
                 self._looked_at[topic_id] = start, max(start, end)
             if not 0 <= now_ms - at_ms < KEEP_MS:  # its clock may have been set back
                 self._grew[topic_id] = now_ms, before[topic_id]
+            self._check_kept(topic_id, now[topic_id])
+
+    def _check_kept(self, topic_id: str, now: Range) -> None:
+        """The folder has what the agent has looked at, as far as the log still has it."""
+        (start, end), seen = self._looked_at[topic_id], self._kept()
+        end = min(end, now[1])
+        if end > start and (seen is None or seen.topic_id != topic_id or seen.end_offset < end):
+            raise self.tasks.schedule.violated(f"{self.name} has looked at [{start}, {end}) of {topic_id}, and has kept {seen}")
+
+    def _kept(self) -> SeenLog | None:
+        """What the folder has of the log."""
+        with self.disk.healthy():
+            return SeenFile.of(self.disk, STATE, LogDir(self.broker.disk, LOGS), self.tasks.judge.store.url).load().get(PARTITION)
 
     def ends(self) -> None:
         super().ends()

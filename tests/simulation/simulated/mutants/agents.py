@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from local_log.errors import Unreadable
 from simulated.mutants.registry import mutant
 from tiering.agent import memory, seen_there
 from tiering.agent.job_queue import JobQueue
@@ -17,7 +16,6 @@ from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.view import PartitionView
 from tiering.agent.watch import Mark
 from tiering.losses import seen_logs
-from tiering.losses.seen_logs import SeenFile
 
 
 @mutant
@@ -133,20 +131,6 @@ def take_for_saved_what_the_state_folder_has_refused() -> None:
         return True
 
     SeenThere._keep = kept  # type: ignore[method-assign]
-
-
-@mutant
-def take_a_state_folder_that_cannot_be_read_for_an_empty_one() -> None:
-    load = SeenThere._load
-
-    def loaded(self: SeenThere, file: SeenFile) -> Any:
-        try:
-            return load(self, file)
-        except Unreadable as e:
-            self._hurt(e)
-            return {}
-
-    SeenThere._load = loaded  # type: ignore[method-assign]
 
 
 @mutant
