@@ -1,13 +1,13 @@
 """Scrubs one partition: its manifests, pages, pins and segment objects, named by a manifest or orphaned."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from local_log.errors import Corrupt, Newer
 from remote.keys import PartitionPath
-from remote.manifest.chain import chain_of
+from remote.manifest.chain import chain_of, stored_versions
 from remote.manifest.entries import Entries
 from remote.manifest.model import NEVER_NAMED_DAYS, Manifest, without_entries
 from remote.manifest.pins import Pin, pins_of
@@ -53,7 +53,7 @@ class PartitionScrub:
             yield from (orphan(stored.meta, self.now_ms) for stored in listed.versions[len(chain) :])
             for one in check_chain(self.store, path, [stored.version for stored in chain]):
                 if isinstance(one, Finding):
-                    yield one
+                    yield self._unless_swept(path, one, [stored.version for stored in chain])
                     continue
                 read += 1
                 if one.version == listed.newest:
@@ -129,6 +129,14 @@ class PartitionScrub:
         with suppress(RequestsExhausted):
             if not is_named_still(self.store, path, name):
                 return not_checked(path, not_named_any_more(name))
+        return finding
+
+    def _unless_swept(self, path: PartitionPath, finding: Finding, versions: Sequence[int]) -> Finding:
+        """The finding, unless a writer that slept has put another version under a key that a sweep freed after the listing."""
+        if finding.kind is Kind.broken_chain and finding.key in map(path.manifest, versions):
+            with suppress(RequestsExhausted):
+                if finding.key not in {path.manifest(stored.version) for stored in stored_versions(self.store, path)}:
+                    return not_checked(path, f"{finding.key}: a sweep has deleted this version meanwhile")
         return finding
 
     def _check_pins(self, listed: ListedPartition) -> Iterator[Finding]:

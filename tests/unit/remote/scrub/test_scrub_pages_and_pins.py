@@ -1,14 +1,16 @@
 """A long manifest whose older entries stand in pages, and the pins of readers: what can be wrong with either."""
 
+from dataclasses import replace
+
 import pytest
 from archive_fakes import CountingIds, FixedClock, MemoryStore
 from scrubbed import LATER_MS, NOW_MS, TXN, findings, found, newest, path
 
 from remote.keys import page_name
-from remote.manifest import pins
+from remote.manifest import codec, pins
 from remote.manifest.entries import Entries
 from remote.manifest.model import Limits, Manifest
-from remote.manifest.store import ManifestWriter
+from remote.manifest.store import ManifestWriter, load_version
 from remote.manifest.transitions import deleted, retained, source_seen
 from remote.scrub.finding import Kind
 
@@ -160,3 +162,26 @@ def test_a_version_that_a_sleeping_writer_has_put_under_a_freed_key_is_an_orphan
     store.put_if_absent(key, b"{}")
     store.modified[key] = NOW_MS + 30 * HOUR_MS
     assert found(store, now_ms=NOW_MS + 60 * HOUR_MS) == [(Kind.orphan, key)]
+
+
+@pytest.mark.parametrize("is_swept", [True, False])
+def test_a_version_that_is_put_under_a_key_that_was_freed_since_the_scrub_began_is_no_broken_chain(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, is_swept: bool
+) -> None:
+    number, get, left = newest(store).manifest.version - 1, MemoryStore.get, [True]
+    key = path(store).manifest(number)
+    other = replace(load_version(store, path(store), number).manifest, committed_at_ms=NOW_MS - 1)
+
+    def put_meanwhile(self: MemoryStore, asked: str) -> bytes:
+        if asked == key and left:
+            left.clear()
+            for version in range(1, number if is_swept else 1):
+                store.delete(path(store).manifest(version))
+            store.objects[key] = codec.encode(other)
+            store.modified[key] = NOW_MS + (30 * HOUR_MS if is_swept else 0)
+        return get(self, asked)
+
+    monkeypatch.setattr(MemoryStore, "get", put_meanwhile)
+    kinds = dict(found(store, now_ms=NOW_MS + 60 * HOUR_MS))
+    assert (Kind.broken_chain in kinds, Kind.left_out in kinds) == (not is_swept, is_swept)
+    assert is_swept or kinds[Kind.broken_chain] == key
