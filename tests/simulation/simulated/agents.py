@@ -354,10 +354,8 @@ class AgentHost:
     def is_calm(self, view: AgentView) -> None:
         """What an agent knows that has lived on for long while nothing went wrong."""
         wrong = [one.error for one in view.partitions if one.error is not None and one.error.kind != "TopicDeleted"]
-        if wrong or view.store is not None or view.error is not None:
-            raise self.tasks.schedule.violated(
-                f"{self.name}, which lives on when nothing goes wrong: {wrong or view.store or view.error}"
-            )
+        if wrong or view.store is not None:
+            raise self.tasks.schedule.violated(f"{self.name}, which lives on when nothing goes wrong: {wrong or view.store}")
 
     def _agent(self, process: Actor, controls: Controls) -> tuple[Agent, Opening]:
         store = Abortable(self.tasks.store(process), controls)

@@ -62,21 +62,17 @@ class BrokerAgent(AgentHost):
             return
         now, now_ms = _archived(agent), agent._now_ms
         for topic_id in before.keys() & now.keys():
-            self._looked_at.setdefault(topic_id, before[topic_id])
+            if not failures:  # else it may have grown since it was kept
+                self._looked_at.setdefault(topic_id, before[topic_id])
             at_ms, (_, end) = self._grew.setdefault(topic_id, (now_ms, before[topic_id]))
             if now_ms - at_ms >= KEEP_MS:
                 start = now[topic_id][0]
                 self._looked_at[topic_id] = start, max(start, end)
             if not 0 <= now_ms - at_ms < KEEP_MS:  # its clock may have been set back
                 self._grew[topic_id] = now_ms, before[topic_id]
-            self._check_kept(topic_id, now[topic_id])
-
-    def _check_kept(self, topic_id: str, now: Range) -> None:
-        """The folder has what the agent has looked at, as far as the log still has it."""
-        (start, end), seen = self._looked_at[topic_id], self._kept()
-        end = min(end, now[1])
-        if end > start and (seen is None or seen.topic_id != topic_id or seen.end_offset < end):
-            raise self.tasks.schedule.violated(f"{self.name} has looked at [{start}, {end}) of {topic_id}, and has kept {seen}")
+            kept = self._kept()
+            if kept is None or kept.topic_id != topic_id:
+                raise self.tasks.schedule.violated(f"{self.name} has looked at {topic_id} twice, and has kept {kept}")
 
     def _kept(self) -> SeenLog | None:
         """What the folder has of the log."""

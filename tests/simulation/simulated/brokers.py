@@ -63,7 +63,9 @@ class Cluster:
     without: set[int] = field(default_factory=set)
     """Those that have no replica now."""
     gave_up_at: dict[str, int] = field(default_factory=dict)
-    """Where the log of a broker ended that gave it up."""
+    """Where the log of a broker ended that gave it up, or where one had ended that was truncated before."""
+    longest: int = 0
+    """Where a log ended at most that was truncated, which an agent may have seen."""
     high_watermark: int = 0
     committed: dict[int, bytes] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -170,6 +172,7 @@ class Cluster:
                 return
             own = mine.epochs.end_offset_for(end.epoch, mine.log_end_offset)
             to = min(end.start_offset, own.start_offset if own is not None else mine.log_end_offset)
+            self.longest = max(self.longest, mine.log_end_offset)
             mine.truncate_to(to)  # at the log's end, too: it removes epochs without records
             if end.epoch == latest or mine.epochs.latest_epoch == latest:
                 return
@@ -229,7 +232,7 @@ class Cluster:
             if broker.machine is not None:
                 broker.machine.topic_is_deleted()
             broker.takes_up() if number in self.without else broker.remake()
-        self.without, self.gave_up_at = set(), {}
+        self.without, self.gave_up_at, self.longest = set(), {}, 0
         self.schedule.tell("cluster", f"the topic is deleted and made again with the id {topic_id}")
         return deleted
 
@@ -239,7 +242,7 @@ class Cluster:
         number = self.random.choice(followers)
         if len(followers) > 1 and self.in_sync != {number}:
             broker = self.brokers[number]
-            self.gave_up_at[broker.name] = max(broker.log.log_end_offset, self.gave_up_at.get(broker.name, 0))
+            self.gave_up_at[broker.name] = max(broker.log.log_end_offset, self.longest, self.gave_up_at.get(broker.name, 0))
             self.in_sync.discard(number)
             self.fetched.pop(number, None)
             self.without.add(number)
