@@ -4,9 +4,10 @@ import itertools
 import os
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -186,6 +187,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection() -> Generator[None, object, object]:
     with memory.kept():
         return (yield)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What takes minutes is made before tests, whose time is limited. All workers wait for it, and leave it the processors."""
+    if session.config.option.collectonly:
+        return
+    makes = dict.fromkeys(make for item in session.items for mark in item.iter_markers("made_before") for make in mark.args)
+    if any(item.get_closest_marker("strict_s3") for item in session.items):
+        makes[strict_s3.built] = None
+    for make in makes:
+        with suppress(CalledProcessError, OSError):  # the tests that need it tell
+            make()
 
 
 @pytest.hookimpl(trylast=True)

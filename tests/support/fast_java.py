@@ -6,14 +6,12 @@ take 5; a broker's start 6 and 2.
 """
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from file_lock import alone
-from kept import cache
+from kept import cache, made_once
 
 from spark_jobs.java import java_home
 
@@ -47,8 +45,15 @@ def options(jars: Iterable[Path], folder: Path, run: Run) -> list[str]:
     Java itself refuses an archive whose jars have changed since. Where none can be written, it starts without.
     """
     archive = folder / f"classes-{_key(jars)}.jsa"
+
+    def make(arriving: Path) -> None:
+        others = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
+        for oldest in others[: 1 - ARCHIVES_MAX]:
+            oldest.unlink()
+        run([_C1, f"-XX:ArchiveClassesAtExit={arriving}", *_QUIET])
+
     try:
-        _make(archive, run)
+        made_once(archive, make, folder / "classes.lock")
     except OSError:
         return [_C1]
     return [_C1, f"-XX:SharedArchiveFile={archive}", *_QUIET]
@@ -69,36 +74,13 @@ def spark_environment(folder: Path) -> dict[str, str]:
 def compiled(source: Path, jars: Sequence[Path], folder: Path) -> Path:
     """The folder with the classes of a Java source, compiled once for these jars."""
     key = hashlib.sha256(source.read_bytes() + _key(jars).encode()).hexdigest()[:16]
-    classes = folder / f"{source.stem}-{key}"
-    with alone(folder / "classes.lock"):
-        if not classes.exists():
-            arriving = folder / f"{classes.name}.{os.getpid()}"
-            words = [
-                f"{java_home()}/bin/java",
-                "-m",
-                "jdk.compiler/com.sun.tools.javac.Main",
-                "-cp",
-                ":".join(map(str, jars)),
-                "-d",
-                arriving,
-                source,
-            ]
-            subprocess.run(words, check=True, capture_output=True)
-            arriving.rename(classes)
-    return classes
 
+    def compile_to(to: Path) -> None:
+        compiler = [f"{java_home()}/bin/java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        words = [*compiler, "-cp", ":".join(map(str, jars)), "-d", to, source]
+        subprocess.run(words, check=True, capture_output=True)
 
-def _make(archive: Path, run: Run) -> None:
-    if archive.exists():
-        return
-    with alone(archive.parent / "classes.lock"):
-        if not archive.exists():
-            others = sorted(archive.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
-            for oldest in others[: 1 - ARCHIVES_MAX]:
-                oldest.unlink()
-            arriving = archive.with_suffix(f".{os.getpid()}")
-            run([_C1, f"-XX:ArchiveClassesAtExit={arriving}", *_QUIET])
-            arriving.rename(archive)
+    return made_once(folder / f"{source.stem}-{key}", compile_to, folder / "classes.lock")
 
 
 def _key(jars: Iterable[Path]) -> str:

@@ -6,11 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import quick
-from file_lock import alone
-from kept import cache
+from kept import cache, made_once
 
 _PROGRAMS = Path(__file__).parents[1] / "kafka" / "clients"
 GO, JS, PYTHON = _PROGRAMS / "go", _PROGRAMS / "js", _PROGRAMS / "python" / "consume.py"
@@ -53,39 +54,26 @@ class Client:
 
 def go_clients() -> Path:
     """The program of `kafka/clients/go`."""
-    return _built(GO, _build_go) / "clients"
+    return _built(GO, _build_go, "go.lock") / "clients"
 
 
 def js_clients() -> Path:
     """The program of `kafka/clients/js`, beside its modules."""
-    return _built(JS, _install_js) / "consume.js"
+    return _built(JS, _install_js, "npm.lock") / "consume.js"
 
 
-def _built(folder: Path, build: Callable[[Path, Path], None]) -> Path:
+def _built(folder: Path, build: Callable[[Path, Path], None], lock: str) -> Path:
     version = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.iterdir()))).hexdigest()[:16]
-    made = cache() / f"{folder.name}-clients-{version}"
-    with alone(cache() / f"{folder.name}-clients.lock"):
-        if not made.exists():
-            arriving = made.with_name(f"{made.name}.{os.getpid()}")
-            try:
-                build(folder, arriving)
-                arriving.rename(made)
-            finally:
-                shutil.rmtree(arriving, ignore_errors=True)
-    return made
+    return made_once(cache() / f"{folder.name}-clients-{version}", partial(build, folder), cache() / lock)
 
 
 def _build_go(folder: Path, to: Path) -> None:
-    places = {"GOPATH": to.with_suffix(".path"), "GOCACHE": to.with_suffix(".cache")}
-    environment = {**os.environ, **{name: str(path) for name, path in places.items()}, "GOFLAGS": "-modcacherw"}
-    command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", to / "clients", "."]
-    try:
-        subprocess.run(command, cwd=folder, check=True, env=environment)
-    finally:
-        for path in places.values():
-            shutil.rmtree(path, ignore_errors=True)
+    with TemporaryDirectory(dir=cache(), prefix="go-", ignore_cleanup_errors=True) as places:
+        environment = {**os.environ, "GOPATH": f"{places}/path", "GOCACHE": f"{places}/cache", "GOFLAGS": "-modcacherw"}
+        command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", to / "clients", "."]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
 
 
 def _install_js(folder: Path, to: Path) -> None:
     shutil.copytree(folder, to)
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=to, check=True)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=to, check=True, capture_output=True)

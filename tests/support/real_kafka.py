@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache as once
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import fast_java
 import quick
-from kept import cache
+from kept import cache, made_once
 
 from spark_jobs.java import java_home
 
@@ -70,12 +71,13 @@ def maven() -> str | None:
 def jars(pom: Path) -> list[Path]:
     """The jars that `pom` names, from the user's cache, brought by Maven the first time."""
     folder = cache() / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:16]}"
-    if not folder.exists():
-        arriving = cache() / f"{folder.name}.{os.getpid()}"
-        command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={arriving}"]
-        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "JAVA_HOME": java_home()})
-        arriving.rename(folder)
+    made_once(folder, partial(_bring, pom), cache() / "maven.lock")  # no two write to Maven's own repository
     return sorted(folder.glob("*.jar"))
+
+
+def _bring(pom: Path, to: Path) -> None:
+    command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={to}"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "JAVA_HOME": java_home()})
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from remote.store.api import ObjectStore
 from remote.store.open import open_backend, open_store
 from remote.store.store_time import store_time_ms
 
-pytestmark = [pytest.mark.strict_s3, pytest.mark.timeout(900)]  # the first one waits until the server is built
+pytestmark = pytest.mark.strict_s3
 
 
 def encoded(checksum: int) -> str:

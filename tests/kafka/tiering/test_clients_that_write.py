@@ -17,11 +17,11 @@ import pytest
 import real_kafka
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
-from foreign_clients import running
+from foreign_clients import go_clients, js_clients, running
 from own_broker import OwnBroker
 from writing_clients import ALL_CODECS, Program, answers, programs
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first one may have to build its program
+pytestmark = [pytest.mark.slow, pytest.mark.made_before.with_args(go_clients, js_clients)]
 
 Records = list[tuple[int, int, str, str]]
 """Partition, offset, key and value of each; those of a partition in their order."""

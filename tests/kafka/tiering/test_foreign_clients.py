@@ -38,8 +38,8 @@ def gzip(partition: str, isolation: Isolation) -> bool:
 
 TRANSACTIONS, GZIP = ("g-txn-0", Isolation.read_committed), ("g-codec-gzip-0", Isolation.read_uncommitted)
 """What is read from an offset and from times on: the first where a client can."""
-GO = pytest.mark.skipif(shutil.which("go") is None, reason="Go is not here")
-NPM = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not here")
+GO = [pytest.mark.skipif(shutil.which("go") is None, reason="Go is not here"), pytest.mark.made_before.with_args(go_clients)]
+NPM = [pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not here"), pytest.mark.made_before.with_args(js_clients)]
 CLIENTS = [
     pytest.param(lambda: [sys.executable, PYTHON, "kafka-python"], everything, id="kafka-python"),
     pytest.param(lambda: [sys.executable, PYTHON, "aiokafka"], everything, id="aiokafka"),
@@ -83,7 +83,6 @@ def digest(records: list[dict[str, object]]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # the first one may have to build its program
 @pytest.mark.parametrize(("program", "reads"), CLIENTS)
 def test_a_client_reads_every_record_of_both_tiers_by_offset_and_by_time(
     program: Callable[[], list[object]], reads: Reads, address: str, logs: dict[tuple[str, Isolation], list], world: World
