@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from local_log.errors import NotFound
+from local_log.errors import NotFound, Unreadable
 from local_log.file_range import FileState, OpenedFile
 from local_log.formats.checksum import crc32c
 from local_log.formats.primitives import Buffer
@@ -134,8 +135,15 @@ def replace_file(disk: WritableDisk, file: str, data: bytes) -> None:
 
 
 def make_missing_folder(disk: WritableDisk, folder: str) -> None:
-    """Creates a folder if it is missing; its name survives a crash, those of missing parents may not."""
-    if not disk.exists(folder):
+    """Creates a folder if it is missing; its name survives a crash, those of missing parents may not.
+
+    Also of one that is there: who has created it may have been killed before its name was synced. Then the folder that it is in
+    need not be readable.
+    """
+    if disk.exists(folder):
+        with suppress(Unreadable):
+            disk.sync_folder(parent_of(folder))
+    else:
         disk.make_folder(folder)
         disk.sync_folder(parent_of(folder))
 

@@ -359,7 +359,8 @@ def open_log(
 
     `log_start_offset` and `recovery_point` come from the checkpoints. Raises Corrupt, Invalid, Refused.
     """
-    make_missing_folder(disk, path)
+    if not disk.exists(path):
+        make_missing_folder(disk, path)
     folder = LogFolder(disk, path, config, now_ms, random)
     segments = Segments()
     epochs = LeaderEpochs(disk, path)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from local_log.disk import make_missing_folder
 from local_log.engine.manager.config import ManagerConfig
 from local_log.log_dir import LogDir
 from remote.clock import jitter
@@ -29,7 +30,7 @@ def make_folders(paths: Iterable[str]) -> None:
     """Creates missing folders, so that they can be locked. Raises Unreadable."""
     disk = writable_disk()
     for path in paths:
-        disk.make_folder(path.rstrip("/") or "/")
+        make_missing_folder(disk, path.rstrip("/") or "/")
 
 
 @contextmanager

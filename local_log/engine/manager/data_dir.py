@@ -67,7 +67,8 @@ class DataDir:
 
     def lock(self) -> None:
         """Creates the directory if it is missing, and locks it. Raises Invalid if another process has the lock; Offline."""
-        make_missing_folder(self.disk, self.path)
+        if not self.disk.exists(self.path):
+            make_missing_folder(self.disk, self.path)
         if not self.disk.is_folder(self.path):
             raise self.disk.fail("it is not a folder")
         if not self.disk.lock(f"{self.path}/{LOCK}"):
@@ -75,6 +76,7 @@ class DataDir:
                 f"{self.path}: a broker or another process of ours is using this log directory (it has the lock of {LOCK}); "
                 "stop it first, or name another directory"
             )
+        self.disk.sync_folder(self.path)  # who has created the folder of a log may have been killed before its name was synced
 
     def unlock(self) -> None:
         """Unlocks the directory. Raises Offline."""

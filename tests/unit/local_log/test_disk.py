@@ -10,9 +10,10 @@ import pytest
 from disk_promises import DiskConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_disk import SimulatedDisk
 
-from local_log.disk import parent_of
-from local_log.errors import NotFound
+from local_log.disk import make_missing_folder, parent_of, replace_file
+from local_log.errors import NotFound, Unreadable
 from local_log.os_disk import OPEN_FILES_MAX, OsDisk, OsWritableDisk
 
 CONTENT = bytes(range(100))
@@ -23,6 +24,27 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("storage") / "file"
     path.write_bytes(CONTENT)
     return str(path)
+
+
+def test_a_folder_lasts_although_who_has_created_it_was_killed_before_its_name_was_synced() -> None:
+    disk = SimulatedDisk()
+    disk.make_folder("/state")
+    make_missing_folder(disk, "/state")
+    replace_file(disk, "/state/agent.json", b"{}")
+    assert disk.after_power_failure().read("/state/agent.json") == b"{}"
+
+
+def test_a_folder_that_is_there_may_be_in_one_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimulatedDisk()
+    make_missing_folder(disk, "/state")
+
+    def refused(folder: str) -> None:
+        raise Unreadable(f"{folder}: permission denied")
+
+    monkeypatch.setattr(disk, "sync_folder", refused)
+    make_missing_folder(disk, "/state")
+    with pytest.raises(Unreadable):
+        make_missing_folder(disk, "/another")
 
 
 def test_names_are_sorted(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from managed import ORDERS, PAYMENTS, World, append, checkpoint
+from simulated_disk import SimulatedDisk
 
+from local_log.engine.manager.data_dir import DataDir
+from local_log.engine.manager.guarded_disk import GuardedDisk
 from local_log.engine.manager.log_manager import LogManager
 from local_log.errors import Invalid
 
@@ -33,6 +36,15 @@ def owned_by_another_process(folder: Path) -> "subprocess.Popen[str]":
     assert owner.stdout is not None
     assert owner.stdout.readline() == "started\n"
     return owner
+
+
+def test_a_log_lasts_although_a_process_was_killed_before_the_name_of_its_folder_was_synced() -> None:
+    disk, folder = SimulatedDisk(), "/logs"
+    disk.make_folder(folder)
+    disk.sync_folder("/")
+    disk.make_folder(f"{folder}/{ORDERS}")
+    DataDir(folder, GuardedDisk(disk, folder, lambda: None)).lock()
+    assert disk.after_power_failure().is_folder(f"{folder}/{ORDERS}")
 
 
 def test_a_directory_that_another_process_has_is_refused_and_says_what_to_do(world: World, tmp_path: Path) -> None:
