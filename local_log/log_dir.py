@@ -1,6 +1,6 @@
 """A log directory (one of `log.dirs`): a folder for each partition, and the checkpoint files for all of them."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -108,12 +108,19 @@ class LogDir:
 
         Raises Corrupt if the file does not end with a line end: a truncated id may be another directory's.
         """
-        return self.properties().get("directory.id") or self.broker_id() or self.path
+        return _id_of(self.properties()) or self.path
+
+    def mounted_id(self) -> str:
+        """As `id`. Raises Unreadable, too, if the directory is empty or not there: its disk may have another id."""
+        found = _id_of(self.properties())
+        if not found:
+            self.check_mounted()
+            found = _id_of(self.properties())  # the disk may have been mounted since
+        return found or self.path
 
     def broker_id(self) -> str:
         """The id of the broker that owns the directory, "" if meta.properties does not say it. Raises Corrupt."""
-        properties = self.properties()
-        return properties.get("node.id") or properties.get("broker.id") or ""
+        return _broker_id_of(self.properties())
 
     def properties(self) -> dict[str, str]:
         """The properties of the directory's meta.properties, none if it has no such file. Raises Corrupt."""
@@ -134,6 +141,14 @@ class LogDir:
                 return read_offsets(self.disk.read(file))
         except NotFound:
             return {}
+
+
+def _id_of(properties: Mapping[str, str]) -> str:
+    return properties.get("directory.id") or _broker_id_of(properties)
+
+
+def _broker_id_of(properties: Mapping[str, str]) -> str:
+    return properties.get("node.id") or properties.get("broker.id") or ""
 
 
 def is_brokers(disk: Disk, directory: str) -> bool:

@@ -80,7 +80,7 @@ def _offload(arguments: OffloadArguments) -> None:
     source = arguments.source()
     source_id = source.id()
     store = open_archive_store(arguments.archive_url, arguments.keys_address)
-    memory = arguments.seen_file(source, store)
+    memory = arguments.seen_file(source, source_id, store)
     items, is_new = _plan(arguments, source, store, memory)
     refuse_changed_id(source, source_id)
     if not arguments.dry_run:

@@ -122,7 +122,8 @@ def test_an_offload_notices_what_has_disappeared_since_then(offload: Any, tmp_pa
     logs = unpacked("logs", tmp_path / "logs")
     state = unpacked("offload_state", tmp_path / "state")
     (file,) = state.iterdir()
-    of_today = SeenFile.of(OsWritableDisk(), str(state), LogDir(OsDisk(), str(logs)), open_store(str(tmp_path / "archive")).url)
+    log_dir, archive = LogDir(OsDisk(), str(logs)), open_store(str(tmp_path / "archive")).url
+    of_today = SeenFile.of(OsWritableDisk(), str(state), log_dir, log_dir.id(), archive)
     file.rename(state / (of_today.name if is_remembered else "another.json"))  # its name is of where both lay
     for gone in ("payments-0", "abandoned-0"):
         shutil.rmtree(logs / gone)
@@ -134,7 +135,7 @@ def test_an_offload_notices_what_has_disappeared_since_then(offload: Any, tmp_pa
 def test_files_of_state_have_the_names_that_they_had_then() -> None:
     logs = "/no/such/kafka-logs"
     agent = MemoryFile.of(OsWritableDisk(), "/state", ["/second", logs], ARCHIVE)
-    offload = SeenFile.of(OsWritableDisk(), "/state", LogDir(OsDisk(), logs), ARCHIVE)
+    offload = SeenFile.of(OsWritableDisk(), "/state", LogDir(OsDisk(), logs), logs, ARCHIVE)
     assert {"agent": agent.name, "offload": offload.name} == answers()["names"]
 
 

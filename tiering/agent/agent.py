@@ -4,6 +4,7 @@ Which job is next `schedule` decides, what a turn does its task. Nothing here wa
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from local_log.errors import LogError
@@ -134,7 +135,7 @@ class Agent:
             self._has_looked = True
             if self._source.copied is not None:
                 vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms, changes.dropped)
-                changes = Changes(changes.noted, (*changes.dropped, *vanished))
+                changes = replace(changes, vanished=tuple(vanished))
         state.there.keep(state.views, marks, now_ms)
         known = {key_of(v.partition, v.topic_id): v.archived for v in views.values() if v.archived is not None and v.topic_id}
         if error is None and (known != state.memory.archived or not state.is_saved):

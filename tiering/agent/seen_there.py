@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from local_log.errors import Corrupt, LogError
@@ -37,6 +36,8 @@ class SeenThere:
         self._hurt = hurt
         self._known: dict[str, dict[str, SeenLog]] = {}
         """By log directory, then by folder; a directory is in it once what was remembered of it was looked at."""
+        self._files: dict[str, SeenFile] = {}
+        """The file of each of these directories."""
         self._formers: dict[tuple[str, str], SeenLog] = {}
         """By folder and topic id, logs whose folder has become another topic's before their losses were acknowledged."""
         self._kept_ms: dict[str, int] = {}
@@ -61,12 +62,15 @@ class SeenThere:
         for log_dir in self._log_dirs:
             try:
                 state = log_dir.disk.state(log_dir.path)
-                if log_dir.path in self._known:
+                file = SeenFile.of(self._memory.disk, self._memory.folder, log_dir, log_dir.mounted_id(), self._archive)
+                if file == self._files.get(log_dir.path):
                     gone = self._made_again(log_dir, self._known[log_dir.path], marks)
                 else:
-                    gone = self._gone(log_dir, wanted, marks)
-            except LogError:
-                continue  # who looks at the directory tells
+                    gone = self._gone(log_dir, file, wanted, marks)
+            except LogError as e:
+                if _is_mounted(log_dir):
+                    self._hurt(e)
+                continue  # who looks at a directory that is not mounted tells
             for one in gone:
                 mark = Mark(log_dir, one.partition, state, False, None, None, one.seen.topic_id)
                 if (mark.folder, one.seen.topic_id) not in self._noticed:
@@ -78,17 +82,19 @@ class SeenThere:
         seen = self._known.get(mark.log_dir.path, {}).get(mark.folder)
         return None if seen is None or seen.topic_id != mark.topic_id else _view(mark, seen, archived, now_ms)
 
-    def _gone(self, log_dir: LogDir, wanted: Callable[[str], bool], marks: Mapping[str, Mark]) -> tuple[GoneLog, ...]:
-        if not log_dir.disk.names(log_dir.path):
-            return ()
+    def _gone(
+        self, log_dir: LogDir, file: SeenFile, wanted: Callable[[str], bool], marks: Mapping[str, Mark]
+    ) -> tuple[GoneLog, ...]:
         try:
-            known = self._load(self._file(log_dir))
-            formers = [(p, seen) for file in self._files_of_formers(log_dir) for p, seen in self._load(file).items()]
+            known = self._load(file)
+            formers = [(p, seen) for former in _files_of_formers(file) for p, seen in self._load(former).items()]
         except LogError as e:
             self._hurt(e)
             return ()  # the next look reads them again
         gone = gone_logs(known, log_dir, (), lambda p: wanted(p.topic), ())  # whose task looks where they have moved to
+        log_dir.check_mounted()  # an unmount since the id was read would hide what is gone
         logs = self._known[log_dir.path] = {f"{log_dir.path}/{p}": seen for p, seen in known.items()}
+        self._files[log_dir.path] = file
         self._formers |= {(f"{log_dir.path}/{p}", seen.topic_id): seen for p, seen in formers}
         former = (GoneLog(p, seen, is_former=True) for p, seen in formers if wanted(p.topic))
         return (*gone, *self._made_again(log_dir, logs, marks), *former)
@@ -122,7 +128,7 @@ class SeenThere:
             is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
             if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
                 changed = {folder: seen for folder, seen in changed.items() if self._is_former_kept(here[folder], known, seen)}
-                if self._keep(self._file, log_dir, {here[folder].partition: seen for folder, seen in changed.items()}):
+                if self._keep(self._files[log_dir.path], {here[folder].partition: seen for folder, seen in changed.items()}):
                     self._kept_ms[log_dir.path] = now_ms
                     known.update(changed)
 
@@ -143,7 +149,7 @@ class SeenThere:
             return
         if is_former:
             self._keep_former(mark, log)
-        elif self._keep(self._file, mark.log_dir, {mark.partition: log}):
+        elif self._keep(self._files[mark.log_dir.path], {mark.partition: log}):
             known[mark.folder] = log
 
     def forget(self, mark: Mark, topic_id: str) -> None:
@@ -151,40 +157,29 @@ class SeenThere:
         known = self._known.get(mark.log_dir.path, {})
         if mark.folder in known and known[mark.folder].topic_id == topic_id:
             del known[mark.folder]
-            self._keep(self._file, mark.log_dir, {mark.partition: None})
+            self._keep(self._files[mark.log_dir.path], {mark.partition: None})
         if self._formers.pop((mark.folder, topic_id), None) is not None:
-            self._keep(partial(self._file_of_former, topic_id), mark.log_dir, {mark.partition: None})
+            self._keep(self._file_of_former(topic_id, mark.log_dir), {mark.partition: None})
 
     def _keep_former(self, mark: Mark, log: SeenLog) -> bool:
-        is_kept = self._keep(partial(self._file_of_former, log.topic_id), mark.log_dir, {mark.partition: log})
+        is_kept = self._keep(self._file_of_former(log.topic_id, mark.log_dir), {mark.partition: log})
         if is_kept:
             self._formers[mark.folder, log.topic_id] = log
         return is_kept
 
-    def _keep(
-        self, file: Callable[[LogDir], SeenFile], log_dir: LogDir, changes: Mapping[TopicPartition, SeenLog | None]
-    ) -> bool:
+    def _keep(self, file: SeenFile, changes: Mapping[TopicPartition, SeenLog | None]) -> bool:
         """Whether it could be saved; if not, the error is told, and the next look tries again."""
         try:
-            file(log_dir).save(changes, self._clock)
+            file.save(changes, self._clock)
         except LogError as e:
             self._hurt(e)
             return False
         return True
 
-    def _files_of_formers(self, log_dir: LogDir) -> Iterator[SeenFile]:
-        file = self._file(log_dir)
-        for name in file.disk.names(file.folder) if file.disk.exists(file.folder) else ():
-            if name.startswith(_former_of(file)) and name.endswith(SUFFIX):
-                yield replace(file, name=name)
-
     def _file_of_former(self, topic_id: str, log_dir: LogDir) -> SeenFile:
         """One for each former topic, with its partitions."""
-        file = self._file(log_dir)
+        file = self._files[log_dir.path]
         return replace(file, name=f"{_former_of(file)}{topic_id}{SUFFIX}")
-
-    def _file(self, log_dir: LogDir) -> SeenFile:
-        return SeenFile.of(self._memory.disk, self._memory.folder, log_dir, self._archive)
 
 
 def _seen(view: PartitionView, known: SeenLog | None, now_ms: int) -> SeenLog | None:
@@ -203,6 +198,20 @@ def _view(mark: Mark, seen: SeenLog, archived: Archived | None, now_ms: int) -> 
     return PartitionView(
         mark.log_dir.path, mark.partition, archived=archived, seen=on_disk, is_recorded=seen.recorded_ms > 0
     )  # fmt: skip
+
+
+def _is_mounted(log_dir: LogDir) -> bool:
+    try:
+        log_dir.check_mounted()
+    except LogError:
+        return False
+    return True
+
+
+def _files_of_formers(file: SeenFile) -> Iterator[SeenFile]:
+    for name in file.disk.names(file.folder) if file.disk.exists(file.folder) else ():
+        if name.startswith(_former_of(file)) and name.endswith(SUFFIX):
+            yield replace(file, name=name)
 
 
 def _former_of(file: SeenFile) -> str:

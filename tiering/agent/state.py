@@ -22,12 +22,14 @@ class Changes:
     """What has changed of the partitions since the tasks planned last.
 
     `noted` are the marks of all folders of a look, each with the one before; `dropped` are partitions that are gone, as they were
-    last known. `copied` are the folders of which a segment was archived, `formers` those that belonged to other topics before,
-    with the ids of these.
+    last known. `vanished` are those that were gone before this agent looked, and of which it has no jobs: their folders may be
+    those of other topics, which have. `copied` are the folders of which a segment was archived, `formers` those that belonged to
+    other topics before, with the ids of these.
     """
 
     noted: tuple[tuple[Mark | None, Mark], ...] = ()
     dropped: tuple[tuple[PartitionView, Mark], ...] = ()
+    vanished: tuple[tuple[PartitionView, Mark], ...] = ()
     copied: tuple[str, ...] = ()
     formers: tuple[tuple[str, str], ...] = ()
 

@@ -83,6 +83,8 @@ def look(
     # After the topic ids: an id that was read first tells, when the folder is opened, that the offsets may be another topic's.
     starts = log_dir.checkpoint(LOG_START_OFFSET_CHECKPOINT)
     high_watermarks = log_dir.checkpoint(HIGH_WATERMARK_CHECKPOINT)
+    if before or found:
+        log_dir.check_mounted()  # it may have been unmounted meanwhile: what is missing then is not gone
     return [Mark(log_dir, p, state, is_stable, starts.get(p), high_watermarks.get(p), of) for p, state, is_stable, of in found]
 
 

@@ -110,7 +110,7 @@ def _offload(options: OffloadOptions, source: "LogDir") -> Exit | None:
     source_id = source.id()
     found = source.found(options.has_topic, options.partitions or None)
     store = open_archive_store(options.archive_url, options.keys_address, bytes_per_second=options.bytes_per_second)
-    memory = options.seen_file(source, store)
+    memory = options.seen_file(source, source_id, store)
     known = load_seen(memory)
     gone = gone_logs(known, source, found, options.covers, elsewhere(source))
     taken = selected(options, source, [log.partition for log in found], gone)

@@ -88,12 +88,12 @@ class OffloadOptions:
         keys = self.keys_address if self.encrypt else None
         return transforms(compress=self.compress is not None, encrypt_with=keys, chunk_bytes=self.chunk_bytes)
 
-    def seen_file(self, source: "LogDir", store: "ObjectStore") -> "SeenFile":
-        """The file of what earlier offloads saw in the directory. Raises Corrupt."""
+    def seen_file(self, source: "LogDir", source_id: str, store: "ObjectStore") -> "SeenFile":
+        """The file of what earlier offloads saw in the directory of this id."""
         from local_log.user_cache import state_folder
         from tiering.losses.seen_logs import SeenFile
 
-        return SeenFile.of(writable_disk(), self.state_dir or state_folder(os.environ), source, store.url)
+        return SeenFile.of(writable_disk(), self.state_dir or state_folder(os.environ), source, source_id, store.url)
 
     def replaces(self) -> "ReplacedTopics":
         """Of which logs what was compacted since it was archived is archived again. The brokers' metadata has a say in it."""

@@ -75,7 +75,7 @@ def _missing(partition: TopicPartition, seen: SeenLog, others: Sequence[LogDir])
         try:
             other.check_mounted()
             if LogReader(other.disk, f"{other.path}/{partition}", partition, (), None, None).topic_id == seen.topic_id:
-                return GoneLog(partition, seen, moved_to=other.id())
+                return GoneLog(partition, seen, moved_to=other.mounted_id())
         except NoSuchFile:
             continue
         except LogError as e:

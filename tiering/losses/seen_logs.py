@@ -69,13 +69,12 @@ class SeenFile:
     name: str
 
     @classmethod
-    def of(cls, disk: WritableDisk, folder: str, log_dir: LogDir, archive: str) -> "SeenFile":
-        """The state file of a log directory and an archive. Its name includes the path, because without `directory.id` the
-        directories of one broker share an id.
+    def of(cls, disk: WritableDisk, folder: str, log_dir: LogDir, source: str, archive: str) -> "SeenFile":
+        """The state file of a log directory, whose id is `source`, and an archive.
 
-        Raises Corrupt.
+        Its name includes the path, because without `directory.id` the directories of one broker share an id.
         """
-        digest = sha256("\n".join((log_dir.id(), disk.real_path(log_dir.path), archive)).encode()).hexdigest()
+        digest = sha256("\n".join((source, disk.real_path(log_dir.path), archive)).encode()).hexdigest()
         return cls(disk, folder, f"logs-{digest[:16]}{SUFFIX}")
 
     def load(self) -> dict[TopicPartition, SeenLog]:

@@ -266,6 +266,33 @@ def test_a_directory_is_told_by_its_id_else_its_broker_s_else_its_path(
     assert LogDir(OsDisk(), str(tmp_path)).id() == (expected or str(tmp_path))
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_directory_that_is_not_mounted_has_no_id_that_its_disk_may_not_have(tmp_path: Path, exists: bool) -> None:
+    logs = tmp_path / "logs"
+    directory = LogDir(OsDisk(), str(logs))
+    if exists:
+        logs.mkdir()
+    with pytest.raises(Unreadable, match="check whether its disk is mounted"):
+        directory.mounted_id()
+    logs.mkdir(exist_ok=True)
+    (logs / "orders-0").mkdir()
+    assert directory.mounted_id() == directory.id() == str(logs)
+    (logs / "meta.properties").write_text("directory.id=abc\n")
+    assert directory.mounted_id() == "abc"
+
+
+def test_a_disk_that_is_mounted_while_its_id_is_read_has_its_own_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meta.properties").write_text("directory.id=abc\nnode.id=1\n")
+    read, asked = LogDir.properties, list[LogDir]()
+
+    def mounted_after_one(self: LogDir) -> dict[str, str]:
+        asked.append(self)
+        return {} if len(asked) == 1 else read(self)
+
+    monkeypatch.setattr(LogDir, "properties", mounted_after_one)
+    assert LogDir(OsDisk(), str(tmp_path)).mounted_id() == "abc"
+
+
 def test_reading_changes_no_byte_and_no_time(tmp_path: Path) -> None:
     logs = broker_logs(tmp_path)
     before = picture(logs)

@@ -96,7 +96,7 @@ class CopyTask:
         self._forget(mark.folder)
         try:
             due = self._plan(mark)
-            recorded = due.log_recorded(due.manifest, mark.log_dir.id(), self.clock.now_ms())
+            recorded = due.log_recorded(due.manifest, mark.log_dir.mounted_id(), self.clock.now_ms())
             waits, archived = waiting_segments(due), Archived.of(recorded) if recorded.version else None
             if recorded == due.manifest and not any(decision.action in _WORK for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived, is_recorded=archived is not None)
@@ -152,7 +152,7 @@ class CopyTask:
         log = opened(mark)
         if len(log.segments) > 1:
             mark.log_dir.settle(log.partition)
-        source, deleted_to = mark.log_dir.id(), mark.log_dir.deleted_to(log.partition)
+        source, deleted_to = mark.log_dir.mounted_id(), mark.log_dir.deleted_to(log.partition)
         return plan(log, self.store, source=source, replaces=self.replaces(log), deleted_to=deleted_to)
 
     def _forget(self, folder: str) -> None:
@@ -161,7 +161,7 @@ class CopyTask:
             self._open.pop(folder, None)
 
     def _offload(self, due: OffloadPlan, mark: Mark) -> Iterator[Done]:
-        return offload(due, OffloadRun(self.store, self.clock, self.ids, mark.log_dir.id(), _no_bar, self.transforms))
+        return offload(due, OffloadRun(self.store, self.clock, self.ids, mark.log_dir.mounted_id(), _no_bar, self.transforms))
 
     def _keep(self, folder: str, run: Iterator[Done]) -> None:
         with self._turn:

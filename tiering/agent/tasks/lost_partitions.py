@@ -47,7 +47,7 @@ class LostPartitionsTask:
         """A partition is due when it is gone, and no more when it is there again."""
         for _, mark in changes.noted:
             self._forget(Job(self.kind, mark.folder, mark.topic_id or ""), state)
-        for last, mark in changes.dropped:
+        for last, mark in (*changes.dropped, *changes.vanished):
             if last.is_left_alone:
                 continue
             view = last if last.seen is not None else state.there.remembered(mark, last.archived, now_ms)
@@ -121,9 +121,8 @@ class LostPartitionsTask:
     def _tell_manifest(self, job: Job, mark: Mark, view: PartitionView, seen: LogSeen, moved_to: tuple[LogDir, ...]) -> Outcome:
         """A partition that was never recorded may have no manifest. One that has moved has to be recorded there first."""
         try:
-            mark.log_dir.check_mounted()
-            source, now_ms = mark.log_dir.id(), self.clock.now_ms()
-            others = {log_dir.id() for log_dir in moved_to}
+            source, now_ms = mark.log_dir.mounted_id(), self.clock.now_ms()
+            others = {log_dir.mounted_id() for log_dir in moved_to}
             if source in others:
                 return Outcome(job, is_left_alone=True)  # without a `directory.id` the directories of a broker share one
             path = PartitionPath(mark.partition.topic, seen.topic_id, mark.partition.partition)

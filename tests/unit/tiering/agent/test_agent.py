@@ -49,7 +49,8 @@ def test_an_idle_agent_asks_the_store_nothing_and_reads_no_log() -> None:
     world.clock.when(world.clock.now + 2 * MINUTE_MS, lambda: setattr(world.disk, "read", reading))
     world.run(agent, controls, 50)
     assert world.archive.calls == []
-    assert {file.rpartition("/")[2] for file in read} == {"replication-offset-checkpoint", "log-start-offset-checkpoint"}
+    of_directory = {"replication-offset-checkpoint", "log-start-offset-checkpoint", "meta.properties"}
+    assert {file.rpartition("/")[2] for file in read} == of_directory
 
 
 def test_after_an_hour_an_idle_partition_is_planned_for_again() -> None:

@@ -134,7 +134,7 @@ def test_a_log_directory_that_is_not_mounted_yet_when_an_agent_starts_has_lost_n
 def test_an_offload_and_an_agent_remember_the_same() -> None:
     world = World().has(ONE, TXN)
     world.run(*world.agent(), 2)
-    known = SeenFile.of(world.disk, STATE, world.log_dir(), "memory://store").load()
+    known = SeenFile.of(world.disk, STATE, world.log_dir(), world.log_dir().id(), "memory://store").load()
     logs = world.logs()
     end = logs[ONE].log_end_offset
     assert {str(p): seen.topic_id for p, seen in known.items()} == {name: log.topic_id for name, log in logs.items()}

@@ -1,14 +1,16 @@
 """What is lost is told whatever fails meanwhile: the state folder, the store, a mount, a look."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from agents import LOGS, MINUTE_MS, STATE
 from archive_fakes import FailsBefore
-from topics_made_again import TopicMadeAgain
+from topics_made_again import ONE, TopicMadeAgain
 
 from local_log.errors import NoSuchFile, Unavailable, Unreadable
+from local_log.formats.filenames import META_PROPERTIES
 from remote.manifest.store import load_newest
 from tiering.agent import disk_look
 from tiering.agent.schedule import Kind
@@ -82,6 +84,20 @@ def test_what_vanished_is_noticed_once_the_state_folder_can_be_read_again() -> N
     world.assert_told(agent, world.lost)
 
 
+def test_a_topic_is_archived_also_if_the_former_one_of_its_folder_is_noticed_later() -> None:
+    world = Failing()
+    world.lives(5)
+    world.fill_again()
+    again, begun = replace(world.path, topic_id=world.logs()[ONE].topic_id), world.clock.now
+    silent = FailsBefore(world.archive, Unavailable("refused"), lambda *_: world.clock.now < begun + 4 * MINUTE_MS)
+    agent, controls = world.agent(silent)
+    world.state_folder_fails("read", begun + 3 * MINUTE_MS)
+    world.run(agent, controls, 30)
+    newest = load_newest(world.archive, again)
+    assert newest is not None
+    assert newest.manifest.end_offset > 0
+
+
 @pytest.mark.parametrize("kind", ["logs-", "former-"])
 def test_a_damaged_state_file_is_told_and_kept_under_another_name(kind: str) -> None:
     world = Failing()
@@ -121,6 +137,31 @@ def test_a_loss_is_shown_while_its_log_directory_is_not_mounted_and_after() -> N
     world.assert_told(agent, world.lost)
     assert len([said for said in world.said if "check whether its disk is mounted" in said]) == 1
     assert agent.view().last_error is None
+
+
+def test_what_is_remembered_while_a_log_directory_is_not_mounted_is_found_by_the_next_agent() -> None:
+    world = Failing()
+    begun, mount = world.clock.now, list[Callable[[], None]]()
+    world.state_folder_fails("write", begun + 5 * MINUTE_MS)
+    agent, controls = world.agent(tell=world.said.append)
+    world.clock.when(begun + 3 * MINUTE_MS, lambda: mount.append(world.unmount()))
+    world.clock.when(begun + 7 * MINUTE_MS, lambda: mount[0]())
+    world.run(agent, controls, 9)
+    world.delete()
+    world.assert_told(world.lives(10), world.lost)
+
+
+def test_a_log_directory_without_partitions_whose_id_is_damaged_is_told_and_its_losses_once_it_is_mended() -> None:
+    world = Failing()
+    lost = world.grow_unrecorded()
+    world.delete()
+    file = f"{LOGS}/{META_PROPERTIES}"
+    properties = world.disk.read(file)
+    world.disk.truncate(file, len(properties) - 1)
+    assert world.lives(3).view().last_error is not None
+    assert [said for said in world.said if file in said and "line's end" in said]
+    world.disk.write(file, 0, properties)
+    world.assert_told(world.lives(10), lost)
 
 
 def test_a_partition_that_is_deleted_after_looks_that_could_not_read_it_is_told_as_it_was_remembered(

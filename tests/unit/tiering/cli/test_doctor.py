@@ -49,7 +49,6 @@ def test_a_bucket_passes_and_is_as_it_was(run: Run, s3_client: Any, s3_bucket: s
 
 
 @pytest.mark.strict_s3
-@pytest.mark.timeout(900)
 def test_a_strict_server_passes(run: Run, strict_bucket: str) -> None:
     result = run("doctor", "--archive", f"s3://{strict_bucket}/prefix")
     assert result.exit_code == 0
