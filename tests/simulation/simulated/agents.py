@@ -4,22 +4,23 @@ Each turn is a thread: others run before its calls, as the agent's own loop does
 agent is stopped and killed, and its machine loses power with the broker's; the next one finds the folder of the one before.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random  # noqa: TID251  # seeded
 
-from local_log.errors import LogError, Unavailable, Unknown, Unreadable
+from local_log.errors import LogError, TopicDeleted, Unavailable, Unknown
 from local_log.log_dir import LogDir
 from remote import archive
 from remote.keys import PartitionPath
 from remote.scrub.finding import Kind as Finding
 from remote.store.api import ObjectStore
+from simulated.agent_threads import Lock, Turns
 from simulated.archive_tasks import Tasks
-from simulated.disks import QuietDisk
 from simulated.readers import decoded
-from simulated.schedule import HOUR_MS, MINUTE_MS, Actor, Thread
+from simulated.schedule import HOUR_MS, MINUTE_MS, Actor
+from simulated.state_disks import StateDisk
 from tiering.agent.abortable import Abortable
 from tiering.agent.agent import Agent
 from tiering.agent.controls import Controls
@@ -36,6 +37,8 @@ from tiering.agent.view import AgentView
 from tiering.agent.workers import Turn
 from tiering.lag.unprotected import TopicRetention
 from tiering.metrics.values import values
+from tiering.offload.due import plan
+from tiering.offload.plan import Action
 
 AGENT = "agent "
 STATE = "/state"
@@ -50,120 +53,25 @@ LOOK_MS = (30_000, 30_000, 10 * MINUTE_MS)
 CALM_STEPS = 30
 """How long an agent lives on when nothing goes wrong any more: hours."""
 CALM_ROUNDS = 4
-"""How many times as long an agent may need that still has an error."""
+"""How many times as long an agent may need that still has an error, or much to copy."""
+OF_EACH_PARTITION = (Kind.copy, Kind.expire, Kind.local)
+"""Kinds of jobs that each partition always has, if an agent does them at all."""
 LASTS_MS = HOUR_MS
 """How long an agent lives that is alone."""
-SLEEPS_LONGER = (1, 1, 1, 6, 60)
-"""How many times as long as it has asked for a loop sleeps: its machine has other things to do."""
-WAITS_S = 60
-"""How long a thread waits before it looks again whether a lock is free."""
 KILLED = 0.01
 """How often a process ends at a change of its folder."""
 STATE_FAILS = 0.3
 """Of the schedules with agents, those in which the disks of their folders fail."""
 STATE_BEGINS_TO_FAIL = 0.2
 """How often such a disk begins to fail at a call."""
+FIRST_LOOKS_FAIL = 0.5
+"""Of the schedules with agents and a topic that is made again, those in which an agent often cannot read its files at first."""
+FIRST_LOOK_FAILS = 0.7
+"""How often it cannot, once it has read the file that it begins with."""
 STATE_FAILING = (frozenset({"write"}), frozenset({"read"}), frozenset({"read", "write"}))
 STATE_FAILS_MS = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 3 * HOUR_MS)
 NO_DAMAGE = tuple(f"{kind}: " for kind in (Finding.lost, Finding.orphan, Finding.dangling_pin))
 """What a scrub may find: processes have ended, and brokers have deleted what was not archived."""
-NUMBERS = 10_000
-"""Of threads, for each process."""
-
-
-class StateDisk(QuietDisk):
-    """The disk with an agent's folder. `changed` is called after each call that changes something.
-
-    It is full, or cannot be read, while `failing` has the verb. `failures` counts the calls that have failed.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.changed: Callable[[], None] = lambda: None
-        self.begins: Callable[[str], None] = lambda verb: None
-        """Called before a call that may fail."""
-        self.failing: frozenset[str] = frozenset()
-        self.failures = 0
-
-    def names(self, folder: str) -> list[str]:
-        self._may_fail("read", folder)
-        return super().names(folder)
-
-    def read(self, file: str, start: int = 0, end: int | None = None) -> bytes:
-        self._may_fail("read", file)
-        return super().read(file, start, end)
-
-    def write(self, file: str, start: int, data: bytes) -> None:
-        self._may_fail("write", file)
-        super().write(file, start, data)
-
-    def _may_fail(self, verb: str, path: str) -> None:
-        self.begins(verb)
-        if verb in self.failing:
-            self.failures += 1
-            raise Unreadable(f"{path}: the state folder's disk does not {verb}")
-
-    def _called(self, *words: object) -> None:
-        self.changed()
-
-    @contextmanager
-    def healthy(self) -> Iterator[None]:
-        """Nothing fails meanwhile: it is not the agent that reads."""
-        begins, failing, self.begins, self.failing = self.begins, self.failing, lambda verb: None, frozenset()
-        try:
-            yield
-        finally:
-            self.begins, self.failing = begins, failing
-
-
-class Turns:
-    """Workers: each turn is a thread of the agent's process. The last agents do one after the other."""
-
-    def __init__(self, process: Actor) -> None:
-        self._process, self._done = process, list[Outcome]()
-        self._started = 0
-
-    def start(self, turn: Turn) -> None:
-        """See Workers."""
-        process = self._process
-        if process.is_atomic:
-            self._done.append(turn())
-            return
-        self._started += 1
-        number = process.number * NUMBERS + self._started
-        process.schedule.actors[number] = Thread(process, f"{process.name} turn {self._started}", partial(self._do, turn), number)
-
-    def _do(self, turn: Turn) -> None:
-        outcome = turn()
-        self._done.append(outcome)
-        self._process.wakes = self._process.schedule.now
-
-    def finished(self, wait_s: float) -> list[Outcome]:
-        process = self._process
-        if not self._done and wait_s > 0:
-            is_calm = process.is_atomic or process.schedule.is_calm
-            process.sleep(wait_s * (60 if is_calm else process.random.choice(SLEEPS_LONGER)))
-        done, self._done = self._done, []
-        return done
-
-    def wake(self) -> None:
-        """See Workers."""
-        self._process.wakes = self._process.schedule.now
-
-
-class Lock:
-    """A lock of threads that are actors: who waits for it lets others run."""
-
-    def __init__(self, process: Actor) -> None:
-        self._process, self._is_held = process, False
-
-    def __enter__(self) -> None:
-        while self._is_held:
-            self._process.sleep(WAITS_S)
-        self._is_held = True
-
-    def __exit__(self, *error: object) -> None:
-        self._is_held = False
 
 
 @dataclass
@@ -222,6 +130,10 @@ class AgentHost:
         return Random(f"state {self.tasks.schedule.seed}").random() < STATE_FAILS
 
     @property
+    def _first_looks_fail(self) -> bool:
+        return "remake" in self.groups and Random(f"unread begins {self.tasks.schedule.seed}").random() < FIRST_LOOKS_FAIL
+
+    @property
     def name(self) -> str:
         """The kind of its actors."""
         return f"{AGENT}{self.of}"
@@ -233,7 +145,7 @@ class AgentHost:
         self.ends()  # the one before may have died in one of its threads
         self.process = actor
         self.disk.changed = self._may_end
-        if self._state_fails:
+        if self._state_fails or self._first_looks_fail:
             self.disk.begins = self._may_fail
         try:
             self._lives(actor)
@@ -297,6 +209,10 @@ class AgentHost:
         """The directory as the agent reads it."""
         raise NotImplementedError
 
+    def log_dir_now(self) -> LogDir:
+        """The same at this moment, for the judge, whose calls neither fail nor let others run."""
+        raise NotImplementedError
+
     def path(self, topic_id: str) -> PartitionPath:
         """The partition of its topic of this id."""
         raise NotImplementedError
@@ -325,6 +241,8 @@ class AgentHost:
     def _lives(self, process: Actor) -> None:
         controls, schedule = Controls(), process.schedule
         agent, opening = self._agent(process, controls)
+        if self._first_looks_fail and not process.is_atomic and process.chance(FIRST_LOOK_FAILS):
+            self._fails(process, frozenset({"read"}))
         with suppress(Unavailable, Unknown):  # as the command does: its turns try again
             opening()
         if process.is_atomic:
@@ -352,14 +270,27 @@ class AgentHost:
                 self._step(agent)
                 begun &= agent._state.queue.running.keys()
                 steps += not begun
-            if not _is_wrong(_looked_at(agent)):  # others may have claimed the partition just now
+            if not _is_wrong(_looked_at(agent)) and not self._due():  # others may have claimed the partition just now
                 break
+        for job in _forgotten(agent):
+            raise self.tasks.schedule.violated(f"{self.name}, which lives on, never looks again at {job}")
         self.is_calm(_looked_at(agent))
 
     def is_calm(self, view: AgentView) -> None:
         """What an agent knows that has lived on for long while nothing went wrong."""
         if wrong := _is_wrong(view):
             raise self.tasks.schedule.violated(f"{self.name}, which lives on when nothing goes wrong: {wrong}")
+        for due in self._due():
+            raise self.tasks.schedule.violated(f"{self.name}, which lives on, has not copied {due}")
+
+    def _due(self) -> list[int]:
+        """The base offsets of segments that an offload would copy now."""
+        try:
+            logs = [log for log in self.log_dir_now().logs() if log.partition.topic == self.topic]
+            plans = [plan(log, self.tasks.judge.unwatched) for log in logs]
+        except TopicDeleted:
+            return []
+        return [one.segment.base_offset for due in plans for one in due.decisions if one.action is Action.copy]
 
     def _agent(self, process: Actor, controls: Controls) -> tuple[Agent, Opening]:
         store = Abortable(self.tasks.store(process), controls)
@@ -388,11 +319,15 @@ class AgentHost:
             self.disk.failing = frozenset()
         if process is None or process.is_atomic or schedule.is_calm:
             self.disk.failing = frozenset()
-        elif not self.disk.failing and process.chance(STATE_BEGINS_TO_FAIL):
-            self.disk.failing = process.random.choice(STATE_FAILING)
-            self._fails_until = schedule.now + process.random.choice(STATE_FAILS_MS)
-            schedule.faults["agent's state fails"] += 1
-            schedule.tell(self.name, f"has a disk that does not {' and '.join(sorted(self.disk.failing))}")
+        elif self._state_fails and not self.disk.failing and process.chance(STATE_BEGINS_TO_FAIL):
+            self._fails(process, process.random.choice(STATE_FAILING))
+
+    def _fails(self, process: Actor, verbs: frozenset[str]) -> None:
+        schedule = self.tasks.schedule
+        self.disk.failing = verbs
+        self._fails_until = schedule.now + process.random.choice(STATE_FAILS_MS)
+        schedule.faults["agent's state fails"] += 1
+        schedule.tell(self.name, f"has a disk that does not {' and '.join(sorted(verbs))}")
 
     def _may_end(self) -> None:
         process = self.process
@@ -405,6 +340,15 @@ def _is_wrong(view: AgentView) -> list[object]:
     """The errors that it shows."""
     wrong = [one.error for one in view.partitions if one.error is not None and one.error.kind != "TopicDeleted"]
     return [*wrong, *([view.store] if view.store is not None else [])]
+
+
+def _forgotten(agent: Agent) -> Iterator[Job]:
+    """What it is to do for each of its partitions, if it neither does it nor will."""
+    queue = agent._state.queue
+    for folder in agent._state.views:
+        for job in (Job(kind, folder) for kind in OF_EACH_PARTITION if kind in agent._tasks):
+            if job not in queue.waiting and job not in queue.running:
+                yield job
 
 
 def _looked_at(agent: Agent) -> AgentView:

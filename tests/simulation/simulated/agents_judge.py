@@ -11,6 +11,7 @@ from simulated.agents import AgentHost
 from simulated.broker_agents import BrokerAgent
 from simulated.judge import Judge
 from tiering.agent.view import AgentView, PartitionView
+from tiering.offload.plan import NOT_COMMITTED
 
 
 def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath) -> None:
@@ -36,13 +37,15 @@ def _is_wrong(view: AgentView) -> str:
     if view.error is not None or view.store is not None:
         return repr(view.error or view.store)
     for one in view.partitions:
-        if one.is_failing or one.lag.segments:
+        below = one.lag.waiting if one.lag.reason == NOT_COMMITTED else 0  # whose log keeps them until its next retention
+        if one.is_failing or one.lag.segments > below:
             return f"{one.partition}: {one.error or one.refused or one.lag}"
     return "" if view.partitions else "it sees no partition"
 
 
 def _is_damaged(view: AgentView) -> bool:
-    return any(one.refused is not None and one.refused.kind == "Corrupt" for one in view.partitions)
+    errors = (error for one in view.partitions for error in (one.refused, one.error))
+    return any(error is not None and error.kind == "Corrupt" for error in errors)
 
 
 def _told(view: AgentView) -> dict[str, int]:

@@ -38,6 +38,10 @@ class Broker:
     written_start: int = 0
     """The log start offset that its file has."""
     machine: Machine | None = None
+    is_mounted: bool = True
+    """Whether those beside it have its disk, too."""
+    unmounts: int = 0
+    """How often they had not."""
 
     def __post_init__(self) -> None:
         self.disk.make_folder(LOGS)
@@ -107,6 +111,22 @@ class Broker:
         self.open(start, point if random.random() < 0.5 else 0)
         if self.machine is not None:
             self.machine.loses_power(random.choice([0.0, 0.5, 1.0]), random.getrandbits(32))
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A broker's disk as those beside it have it, say in a container: while it is not mounted there, its folder is empty."""
+
+    broker: Broker
+
+    @property
+    def disk(self) -> QuietDisk:
+        """The disk of the moment. All is mounted when nothing goes wrong any more."""
+        if self.broker.is_mounted or self.broker.cluster.schedule.is_calm:
+            return self.broker.disk
+        empty = QuietDisk()
+        empty.make_folder(LOGS)
+        return empty
 
 
 class Copy:

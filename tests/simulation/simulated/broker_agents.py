@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field, replace
 
-from local_log.errors import Corrupt, LogError
+from local_log.errors import Corrupt, LogError, Unreadable
+from local_log.formats.primitives import INT64_MAX
 from local_log.log_dir import LogDir
 from local_log.ranges import Range
 from remote.keys import PartitionPath
 from remote.store.api import ObjectStore
 from simulated.agents import STATE, AgentHost
-from simulated.broker import LOGS, PARTITION, Broker
+from simulated.broker import LOGS, PARTITION, Broker, Mount
 from simulated.disks import DiskOf
 from simulated.schedule import MINUTE_MS, Actor
 from tiering.agent.agent import Agent
@@ -34,11 +35,22 @@ class BrokerAgent(AgentHost):
     """What agents have found of logs that the archive knew when they looked again: it is in the folder by then."""
     _grew: dict[str, tuple[int, Range]] = field(default_factory=dict)
     """The same, and when the agent that lives now has looked: KEEP_MS later the folder has it, too."""
+    _lost_power: set[str] = field(default_factory=set)
+    """Topics that were there when the power failed: the files of the log directory may tell less of them since."""
     _came_back: set[str] = field(default_factory=set)
     """Topics whose log was moved away and back: the folder may have what it had before."""
 
     def __post_init__(self) -> None:
         self.broker.machine, self.of, self.topic = self, self.broker.name, PARTITION.topic
+
+    def loses_power(self, lost: float, seed: int) -> None:
+        """See AgentHost; what the folder has of a log is there afterwards."""
+        kept = self._kept()
+        self._lost_power |= {*self._looked_at}
+        super().loses_power(lost, seed)
+        now = self._kept()
+        if kept is not None and kept.topic_id in self._looked_at and (now is None or now.topic_id != kept.topic_id):
+            raise self.tasks.schedule.violated(f"{self.name} has kept {kept}, and its folder has {now} after a loss of power")
 
     def log_is_new(self) -> None:
         """What it had before is forgotten with it, unless an agent has noticed that it was gone: other replicas have it."""
@@ -47,20 +59,26 @@ class BrokerAgent(AgentHost):
         self._grew.pop(self.tasks.path.topic_id, None)
 
     def topic_is_deleted(self) -> None:
-        """What is kept of its log is not to be forgotten."""
+        """What is kept of its log is not to be forgotten, but for what its files do not tell any more since a loss of power."""
         seen = self._kept()
+        logs = [log for log in self.log_dir_now().logs() if log.partition == PARTITION]
+        most = SeenLog.of(logs[0], 0).end_offset if logs else INT64_MAX
         if seen is not None and seen.topic_id not in self._came_back:
-            self.known.setdefault(seen.topic_id, []).append((seen.start_offset, seen.end_offset))
-        for topic_id, offsets in self._looked_at.items():
-            self.known.setdefault(topic_id, []).append(offsets)
+            self.known.setdefault(seen.topic_id, []).append((seen.start_offset, min(seen.end_offset, most)))
+        for topic_id, (start, end) in self._looked_at.items():
+            self.known.setdefault(topic_id, []).append((start, min(end, most)))
 
     def steps(self, agent: Agent) -> None:
-        before, state, failures = _archived(agent), agent._state, self.disk.failures
-        marks = state.marks
+        before, state, failures, unmounts = _archived(agent), agent._state, self.disk.failures, self.broker.unmounts
+        marks, was_mounted = state.marks, self.broker.is_mounted
         agent.step()
-        if state.marks is marks or self.disk.failures > failures:
+        has_looked = state.marks is not marks and was_mounted and self.broker.unmounts == unmounts
+        if not has_looked or self.disk.failures > failures:
             return
         now, now_ms = _archived(agent), agent._now_ms
+        for topic_id in self._lost_power & self._looked_at.keys() & now.keys():  # it may have left less of it
+            start, end = self._looked_at[topic_id]
+            self._looked_at[topic_id] = start, min(end, max(start, now[topic_id][1]))
         for topic_id in before.keys() & now.keys():
             if not failures:  # else it may have grown since it was kept
                 self._looked_at.setdefault(topic_id, before[topic_id])
@@ -77,7 +95,8 @@ class BrokerAgent(AgentHost):
     def _kept(self) -> SeenLog | None:
         """What the folder has of the log."""
         with self.disk.healthy():
-            return SeenFile.of(self.disk, STATE, LogDir(self.broker.disk, LOGS), self.tasks.judge.store.url).load().get(PARTITION)
+            file = SeenFile.of(self.disk, STATE, self.log_dir_now(), self.broker.source, self.tasks.judge.store.url)
+            return file.load().get(PARTITION)
 
     def ends(self) -> None:
         super().ends()
@@ -99,7 +118,10 @@ class BrokerAgent(AgentHost):
                 )
 
     def log_dir(self, process: Actor) -> LogDir:
-        return LogDir(DiskOf(process, self.broker), LOGS)
+        return LogDir(DiskOf(process, Mount(self.broker)), LOGS)
+
+    def log_dir_now(self) -> LogDir:
+        return LogDir(self.broker.disk, LOGS)
 
     def path(self, topic_id: str) -> PartitionPath:
         return replace(self.tasks.path, topic_id=topic_id)
@@ -116,7 +138,9 @@ class BrokerAgent(AgentHost):
         return found
 
     def may_come(self, error: LogError, kind: Kind) -> bool:
-        """A directory in the midst of its recovery may be damaged."""
+        """A directory in the midst of its recovery may be damaged, and the disk may not be mounted."""
+        if isinstance(error, Unreadable):
+            return self.broker.unmounts > 0
         return isinstance(error, Corrupt) and kind is Kind.copy
 
 

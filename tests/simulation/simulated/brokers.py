@@ -34,6 +34,8 @@ HAPPENINGS = {
 """What happens in the cluster, and how often."""
 REASSIGNED = {"give_up": 0.15, "take_up": 0.5}
 """The same, where agents are beside the brokers."""
+UNMOUNTED = {"unmount": 3.0, "mount": 6.0}
+"""The same, where agents do not always have the disks of their brokers."""
 
 
 @dataclass(eq=False)
@@ -276,8 +278,20 @@ class Cluster:
         self.schedule.tell("cluster", f"broker {self.brokers[number].name} loses its power")
         self.brokers[number].loses_power()
 
+    def unmount(self) -> None:
+        """The agent beside a broker has an empty folder in place of its disk."""
+        broker = self.random.choice(self.brokers)
+        broker.is_mounted = False
+        broker.unmounts += 1
+
+    def mount(self) -> None:
+        """It has the disk again."""
+        for broker in self.brokers:
+            broker.is_mounted = True
+
     def settle(self) -> None:
         """All replicas have everything, all transactions are ended, all checkpoints are written."""
+        self.mount()
         self.take_up()
         self._end_transactions(self.log.producers.ongoing.values())
         # A leader does not know of one that began below its log start offset, but the coordinator does.

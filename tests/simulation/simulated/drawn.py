@@ -6,7 +6,7 @@ from random import Random  # noqa: TID251  # seeded
 from typing import TYPE_CHECKING
 
 from simulated.agents import HAPPENINGS as AGENT_HAPPENINGS
-from simulated.brokers import HAPPENINGS, REASSIGNED, REMAKE
+from simulated.brokers import HAPPENINGS, REASSIGNED, REMAKE, UNMOUNTED
 from simulated.profiles import ENDS, STOPS
 from simulated.schedule import GOES_ON, HAPPENS, SLEEPS, STARTS, Event
 from simulated.stores import LATE_MS_MAX, WRITE_FAULTS, fate_of
@@ -28,6 +28,8 @@ WRONG_CLOCKS = 0.3
 """Of the machines, if some clocks may be off by more than usual."""
 REMADE = 0.15
 """How often the brokers' topic is deleted and made again, beside what `HAPPENINGS` are."""
+UNMOUNTED_SHARE = 0.3
+"""Of the schedules with agents beside brokers, those in which an agent has an empty folder at times in place of the disk."""
 LOSES_POWER = 0.15
 """How often the power fails after an answer of which the profile says so."""
 OUTAGE_CALLS = (3, 20)
@@ -45,7 +47,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
         happenings |= {REMAKE: REMADE}
-    happenings |= REASSIGNED if world.broker_agents else {}
+    if world.broker_agents:
+        happenings |= REASSIGNED | (UNMOUNTED if Random(f"mounted beside {schedule.seed}").random() < UNMOUNTED_SHARE else {})
     happenings |= {f"{agent.name} {what}": rate for agent in world.agents() for what, rate in AGENT_HAPPENINGS.items()}
     what_happens, often = [*happenings], [*accumulate(happenings.values())]
     outages: dict[int, int] = {}

@@ -22,7 +22,7 @@ from remote.manifest.pins import Pin
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.stamped_json import sha256
 from remote.manifest.write_record import as_decided, record_of
-from simulated.predicates import Offsets, deleted_too_early, gone_back, uncovered
+from simulated.predicates import Offsets, deleted_too_early, gone_back, invented, uncovered
 from simulated.profiles import Waits
 from simulated.schedule import MINUTE_MS, Schedule, Violation
 from simulated.stores import JudgedStore, Unwatched
@@ -207,6 +207,7 @@ class Judge:
             self._checked(key, lambda: invariants.check(codec.decode(before, key), manifest))
             self._holds(key, gone_back(old.manifest, manifest) if path in self.watched else None)
         self._names_what_is_there(path, manifest, old)
+        self._holds(key, invented(manifest))
         if path in self.watched and not manifest.is_deleted:
             self._is_due(manifest, self.watched[path])
         self.versions.setdefault(path, {})[version] = manifest

@@ -35,6 +35,9 @@ class OwnAgent(AgentHost):
     def log_dir(self, process: Actor) -> OwnLogDir:
         return OwnLogDir(DiskOf(process, self.host), LOGS, self.host.tier)
 
+    def log_dir_now(self) -> OwnLogDir:
+        return OwnLogDir(self.host.disk, LOGS, self.host.tier)
+
     def path(self, topic_id: str) -> PartitionPath:
         return self.host.path
 

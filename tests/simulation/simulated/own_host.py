@@ -215,8 +215,9 @@ class OwnHost:
         self.unanswered[end] = batch
 
     def _acknowledged(self, base: int, body: bytes) -> None:
-        self.committed[base], self.times[base] = body, self.schedule.now
+        """A batch is as old as its producer has said, also one that was not answered and is found after a crash."""
         batch = batch_at(body, 0)
+        self.committed[base], self.times[base] = body, batch.max_timestamp
         if batch.is_control:
             self.ended[base] = batch.producer_id
             if read_end_txn_marker(body[BATCH_HEADER_BYTES:]).control_type is ControlType.ABORT:

@@ -46,6 +46,12 @@ def uncovered(manifest: Manifest, entries: Iterable[SegmentEntry]) -> str | None
     return f"offsets from {at} on are in no segment and in no gap, and the archive ends at {end}" if at < end else None
 
 
+def invented(manifest: Manifest) -> str | None:
+    """All log directories have ids: one that is told by its path, or by its broker's number or letter, was not read."""
+    sources = manifest.local_log_start_offsets
+    return next((f"it has a log of {source}" for source in sources if source.startswith("/") or len(source) == 1), None)
+
+
 def gone_back(old: Manifest, new: Manifest) -> str | None:
     """Where the archive starts and ends, and who may write, never goes back; leader epochs grow, and their starts with them.
 

@@ -13,7 +13,7 @@ from simulated.answers_judge import AnswersJudge
 from simulated.clients_judge import ClientsJudge
 from simulated.endpoint_process import REBALANCE_MS, SESSION_MS, EndpointProcess
 from simulated.groups_judge import GroupsJudge
-from simulated.ledgers import Ledger, batch_in, batches_from
+from simulated.ledgers import Ledger, batches_from
 from simulated.network import Network
 from simulated.own_host import PARTITION, OwnHost
 from simulated.schedule import MINUTE_MS, Actor
@@ -95,10 +95,9 @@ class ServingHost(OwnHost):
                 self.clients.appended(partition, base, body)
 
     def _acknowledged(self, base: int, body: bytes) -> None:
-        """Where each append is synced, a batch is not durable before it is acknowledged. It is as old as its client has said."""
+        """Where each append is synced, a batch is not durable before it is acknowledged."""
         durable = self.durable
         super()._acknowledged(base, body)
-        self.times[base] = batch_in(body).max_timestamp
         if self.syncs == "each append":
             self.durable = durable
 

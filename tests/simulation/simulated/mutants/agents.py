@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+from local_log.log_dir import LogDir
 from simulated.mutants.registry import mutant
 from tiering.agent import memory, seen_there
+from tiering.agent.agent import Agent
 from tiering.agent.job_queue import JobQueue
 from tiering.agent.outcome import Outcome
 from tiering.agent.schedule import Job
 from tiering.agent.seen_there import SeenThere
-from tiering.agent.state import AgentState
+from tiering.agent.state import AgentState, Changes
 from tiering.agent.tasks import copy
 from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.lost_partitions import LostPartitionsTask
@@ -20,7 +22,7 @@ from tiering.losses import seen_logs
 
 @mutant
 def look_for_no_partition_that_is_gone_since_the_last_agent() -> None:
-    SeenThere._gone = lambda self, log_dir, wanted, marks: ()  # type: ignore[assignment,method-assign]
+    SeenThere._gone = lambda self, log_dir, file, wanted, marks: ()  # type: ignore[assignment,method-assign]
 
 
 @mutant
@@ -44,6 +46,27 @@ def keep_one_former_topic_of_a_folder() -> None:
 
     SeenThere._file_of_former = lambda self, topic_id, log_dir: file_of(self, "one", log_dir)  # type: ignore[method-assign]
     SeenThere._keep_former = kept  # type: ignore[method-assign]
+
+
+@mutant
+def remove_the_jobs_of_a_topic_whose_former_one_is_noticed_later() -> None:
+    look = Agent._look
+
+    def looked(self: Agent, now_ms: int) -> Changes:
+        changes = look(self, now_ms)
+        return replace(changes, dropped=(*changes.dropped, *changes.vanished), vanished=())
+
+    Agent._look = looked  # type: ignore[method-assign]
+
+
+@mutant
+def take_the_path_of_a_directory_that_is_not_mounted_for_its_id() -> None:
+    LogDir.mounted_id = LogDir.id  # type: ignore[method-assign]
+
+
+@mutant
+def take_what_goes_with_its_mount_in_a_look_for_gone() -> None:
+    LogDir.check_mounted = lambda self: None  # type: ignore[method-assign]
 
 
 @mutant
