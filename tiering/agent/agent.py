@@ -217,4 +217,6 @@ class Agent:
                 self._take_in(left_ms)
             act()
         self.hung = len(running)
+        state = self._state
+        state.there.keep(state.views, state.marks, self._clock.now_ms(), is_last=True)  # turns have read more since the last look
         return self._aborted + self.hung

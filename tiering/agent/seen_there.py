@@ -116,8 +116,8 @@ class SeenThere:
             if seen is not None and mark.topic_id not in (None, seen.topic_id)
         )
 
-    def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int) -> None:
-        """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS."""
+    def keep(self, views: Views, marks: Mapping[str, Mark], now_ms: int, *, is_last: bool = False) -> None:
+        """Notes down what has changed of the partitions that are there now; growth alone every KEEP_MS and the last time."""
         for log_dir in self._log_dirs:
             known = self._known.get(log_dir.path)
             if known is None:
@@ -125,7 +125,7 @@ class SeenThere:
             here = {folder: mark for folder, mark in marks.items() if mark.log_dir == log_dir}
             now = {folder: seen for folder in here if (seen := _seen(views[folder], known.get(folder), now_ms)) is not None}
             changed = {folder: seen for folder, seen in now.items() if seen != known.get(folder)}
-            is_due = not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
+            is_due = is_last or not 0 <= now_ms - self._kept_ms.get(log_dir.path, 0) < KEEP_MS
             if changed and (is_due or any(not _only_grew(known.get(folder), seen) for folder, seen in changed.items())):
                 changed = {folder: seen for folder, seen in changed.items() if self._is_former_kept(here[folder], known, seen)}
                 if self._keep(self._files[log_dir.path], {here[folder].partition: seen for folder, seen in changed.items()}):

@@ -1,6 +1,6 @@
 """What is lost before it was archived is told by the agent: in its status, by its metrics, and once aloud."""
 
-from agents import LOGS, MINUTE_MS, STATE, World
+from agents import BACKOFF, LOGS, MINUTE_MS, STATE, World
 from archive_fakes import FailsBefore
 from logs_to_archive import path_of
 from one_offload import TXN
@@ -10,6 +10,7 @@ from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
 from local_log.formats.primitives import INT64_MAX
 from remote.manifest.losses import acknowledged
 from remote.manifest.store import ManifestWriter, load_newest
+from tiering.agent.settings import Settings
 from tiering.agent.view import AgentView
 from tiering.losses.gone_logs import gone_logs
 from tiering.losses.seen_logs import SeenFile
@@ -117,6 +118,17 @@ def test_what_disappears_while_no_agent_runs_is_told_by_the_next_one() -> None:
     world.run(agent, controls, 2)
     assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
     assert [message for message in said if f"{ONE}: {unarchived} offsets are lost" in message] != []
+
+
+def test_what_disappears_after_an_agent_is_stopped_that_looked_only_once_is_told_by_the_next_one() -> None:
+    world = World().has(ONE, TXN)
+    log = world.logs()[ONE]
+    unarchived = log.log_end_offset - log.segments[-1].base_offset
+    world.run(*world.agent(settings=Settings(3, BACKOFF, look_ms=10 * MINUTE_MS)), 2)
+    world.disk.delete_folder(f"{LOGS}/{ONE}")
+    agent, controls = world.agent()
+    world.run(agent, controls, 2)
+    assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
 
 
 def test_a_log_directory_that_is_not_mounted_yet_when_an_agent_starts_has_lost_nothing() -> None:
