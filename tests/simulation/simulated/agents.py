@@ -229,6 +229,9 @@ class AgentHost:
         """One step of the loop."""
         agent.step()
 
+    def has_stopped(self, agent: Agent) -> None:
+        """It was not killed, and has kept what it knew."""
+
     # The process
 
     def _step(self, agent: Agent) -> None:
@@ -259,6 +262,7 @@ class AgentHost:
         self.view = _looked_at(agent)
         controls.stop()
         agent.run()
+        self.has_stopped(agent)
 
     def _lives_on(self, process: Actor, agent: Agent) -> None:
         """It goes on for some time when nothing goes wrong any more, and comes to know and to do what it had failed to."""

@@ -87,8 +87,8 @@ def _check_known(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath
             raise judge.violated(f"{path} was never archived, and no agent tells of [{seen[0]}, {seen[1]})")
         return
     m = newest.manifest
-    if (m.local_log_start_offsets.keys() - m.gone.keys()) - {host.broker.source for host in hosts}:
-        return  # a copy of a log directory may have all of it, and nobody tells that it is gone
+    if m.local_log_start_offsets.keys() - m.gone.keys() - {host.broker.source for host in hosts if path.topic_id in host.known}:
+        return  # a copy of a log directory, or a log whose agent ended before it was kept: nobody tells that it is gone
     holes = [(gap.start, gap.end) for gap in m.gaps if not gap.is_of_compaction]
     start = max(seen[0], of.first_start, m.log_start_offset)
     missing = clipped([*holes, (m.end_offset, seen[1])], start, max(start, seen[1]))

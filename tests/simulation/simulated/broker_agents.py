@@ -92,6 +92,17 @@ class BrokerAgent(AgentHost):
             if kept is None or kept.topic_id != topic_id:
                 raise self.tasks.schedule.violated(f"{self.name} has looked at {topic_id} twice, and has kept {kept}")
 
+    def has_stopped(self, agent: Agent) -> None:
+        """See AgentHost; what it has come to know of the logs since its last look is in the folder, too."""
+        now, kept = _archived(agent), self._kept()
+        if self.disk.failures or not agent._state.there._files:
+            return
+        for topic_id, (start, end) in now.items():
+            if kept is None or (kept.topic_id, kept.start_offset, kept.end_offset) != (topic_id, start, end):
+                raise self.tasks.schedule.violated(
+                    f"{self.name} has stopped with [{start}, {end}) of {topic_id}, and kept {kept}"
+                )
+
     def _kept(self) -> SeenLog | None:
         """What the folder has of the log."""
         with self.disk.healthy():

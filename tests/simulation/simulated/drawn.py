@@ -28,6 +28,8 @@ WRONG_CLOCKS = 0.3
 """Of the machines, if some clocks may be off by more than usual."""
 REMADE = 0.15
 """How often the brokers' topic is deleted and made again, beside what `HAPPENINGS` are."""
+REMADE_OFTEN, REMADE_OFTEN_SHARE = 1.0, 0.3
+"""The same, and of the schedules with agents beside brokers those in which it is so."""
 UNMOUNTED_SHARE = 0.3
 """Of the schedules with agents beside brokers, those in which an agent has an empty folder at times in place of the disk."""
 LOSES_POWER = 0.15
@@ -46,7 +48,8 @@ def drawn(world: "World", kinds: Mapping[str, "Kind"]) -> Iterator[Event]:
     of_own = {f"own: {what}": often for what, often in world.own.happenings.items()} if world.own else {}
     happenings = (HAPPENINGS | profile.happenings if profile.has_brokers else {}) | of_own
     if "remake" in profile.groups:
-        happenings |= {REMAKE: REMADE}
+        is_often = world.broker_agents and Random(f"remakes {schedule.seed}").random() < REMADE_OFTEN_SHARE
+        happenings |= {REMAKE: REMADE_OFTEN if is_often else REMADE}
     if world.broker_agents:
         happenings |= REASSIGNED | (UNMOUNTED if Random(f"mounted beside {schedule.seed}").random() < UNMOUNTED_SHARE else {})
     happenings |= {f"{agent.name} {what}": rate for agent in world.agents() for what, rate in AGENT_HAPPENINGS.items()}

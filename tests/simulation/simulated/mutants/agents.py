@@ -75,6 +75,12 @@ def leave_the_name_of_a_new_folder_to_the_file_system() -> None:
 
 
 @mutant
+def keep_nothing_of_what_was_read_since_the_last_look() -> None:
+    keep = SeenThere.keep
+    SeenThere.keep = lambda self, views, marks, now_ms, is_last=False: None if is_last else keep(self, views, marks, now_ms)  # type: ignore[assignment,method-assign,misc]
+
+
+@mutant
 def forget_with_the_process_what_is_lost() -> None:
     SeenThere.keep_gone = lambda self, mark, seen, recorded_ms: None  # type: ignore[method-assign]
 
