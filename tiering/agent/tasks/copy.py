@@ -95,12 +95,13 @@ class CopyTask:
         """Plans for a partition that has changed: what waits, and whether there is something to copy."""
         self._forget(mark.folder)
         try:
-            due = self._plan(mark)
-            recorded = due.log_recorded(due.manifest, mark.log_dir.mounted_id(), self.clock.now_ms())
+            source = mark.log_dir.mounted_id()
+            due = self._plan(mark, source)
+            recorded = due.log_recorded(due.manifest, source, self.clock.now_ms())
             waits, archived = waiting_segments(due), Archived.of(recorded) if recorded.version else None
             if recorded == due.manifest and not any(decision.action in _WORK for decision in due.decisions):
                 return Outcome(job, waits=waits, archived=archived, is_recorded=archived is not None)
-            self._keep(mark.folder, self._offload(due, mark))
+            self._keep(mark.folder, self._offload(due, source))
         except NoSuchFile:
             return Outcome(job)  # its broker has deleted or moved it, which the next look tells
         except TopicDeleted as e:
@@ -115,7 +116,8 @@ class CopyTask:
             run = self._open.pop(mark.folder, None)
         if run is None:
             try:
-                run = self._offload(self._plan(mark), mark)
+                source = mark.log_dir.mounted_id()
+                run = self._offload(self._plan(mark, source), source)
             except NoSuchFile:
                 return Outcome(job)
             except LogError as e:
@@ -148,11 +150,11 @@ class CopyTask:
             return None  # the next look tells
         return None if stored is None else Archived.of(stored.manifest)
 
-    def _plan(self, mark: Mark) -> OffloadPlan:
+    def _plan(self, mark: Mark, source: str) -> OffloadPlan:
         log = opened(mark)
         if len(log.segments) > 1:
             mark.log_dir.settle(log.partition)
-        source, deleted_to = mark.log_dir.mounted_id(), mark.log_dir.deleted_to(log.partition)
+        deleted_to = mark.log_dir.deleted_to(log.partition)
         return plan(log, self.store, source=source, replaces=self.replaces(log), deleted_to=deleted_to)
 
     def _forget(self, folder: str) -> None:
@@ -160,8 +162,8 @@ class CopyTask:
         with self._turn:
             self._open.pop(folder, None)
 
-    def _offload(self, due: OffloadPlan, mark: Mark) -> Iterator[Done]:
-        return offload(due, OffloadRun(self.store, self.clock, self.ids, mark.log_dir.mounted_id(), _no_bar, self.transforms))
+    def _offload(self, due: OffloadPlan, source: str) -> Iterator[Done]:
+        return offload(due, OffloadRun(self.store, self.clock, self.ids, source, _no_bar, self.transforms))
 
     def _keep(self, folder: str, run: Iterator[Done]) -> None:
         with self._turn:
