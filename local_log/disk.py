@@ -140,7 +140,7 @@ def make_missing_folder(disk: WritableDisk, folder: str) -> None:
     Also of one that is there: who has created it may have been killed before its name was synced. Then the folder that it is in
     need not be readable.
     """
-    if disk.exists(folder):
+    if disk.is_folder(folder):
         with suppress(Unreadable):
             disk.sync_folder(parent_of(folder))
     else:

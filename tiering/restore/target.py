@@ -131,9 +131,9 @@ class RestoreTarget:
 @contextmanager
 def open_target(disk: WritableDisk, path: str) -> Iterator[RestoreTarget]:
     """Creates the directory if needed, and locks it. Raises Invalid if a broker uses it, Unreadable."""
-    make_missing_folder(disk, path)
-    if not disk.is_folder(path):
+    if disk.exists(path) and not disk.is_folder(path):
         raise Invalid(f"{path} is a file; name a folder")
+    make_missing_folder(disk, path)
     lock = f"{path}/{LOCK}"
     if not disk.lock(lock):
         raise Invalid(f"{path}: a broker or another process of ours is using this log directory (it has {lock}); stop it first")

@@ -47,6 +47,11 @@ def test_a_folder_that_is_there_may_be_in_one_that_cannot_be_read(monkeypatch: p
         make_missing_folder(disk, "/another")
 
 
+def test_a_file_is_not_taken_for_the_folder_that_is_missing(file: str) -> None:
+    with pytest.raises(Unreadable, match="exists"):
+        make_missing_folder(OsWritableDisk(), file)
+
+
 def test_names_are_sorted(tmp_path: Path) -> None:
     for name in ("b", "a", "C", ".d"):
         (tmp_path / name).touch()
