@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import quick
-from kept import cache, made_once
+from kept import TIMEOUT_SECONDS, cache, made_once
 
 _PROGRAMS = Path(__file__).parents[1] / "kafka" / "clients"
 GO, JS, PYTHON = _PROGRAMS / "go", _PROGRAMS / "js", _PROGRAMS / "python" / "consume.py"
@@ -71,9 +71,10 @@ def _build_go(folder: Path, to: Path) -> None:
     with TemporaryDirectory(dir=cache(), prefix="go-", ignore_cleanup_errors=True) as places:
         environment = {**os.environ, "GOPATH": f"{places}/path", "GOCACHE": f"{places}/cache", "GOFLAGS": "-modcacherw"}
         command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", to / "clients", "."]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment, timeout=TIMEOUT_SECONDS)
 
 
 def _install_js(folder: Path, to: Path) -> None:
     shutil.copytree(folder, to)
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=to, check=True, capture_output=True)
+    command = ["npm", "ci", "--no-audit", "--no-fund", "--silent"]
+    subprocess.run(command, cwd=to, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from file_lock import alone
 
+TIMEOUT_SECONDS = 900
+"""For a tool that makes something: on a slow machine without load, with what it fetches, none needs a third of it."""
+
 
 def cache() -> Path:
     """A folder of the user's, which may be emptied at any time."""

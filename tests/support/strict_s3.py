@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import quick
-from kept import cache, made_once
+from kept import TIMEOUT_SECONDS, cache, made_once
 from real_kafka import free_ports, wait_for
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
@@ -40,7 +40,7 @@ def _build(binary: Path) -> None:
         # Code that is not optimised is built in three quarters of the time, and serves a test as well.
         command = ["go", "install", "-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w", f"{MODULE}@{VERSION}"]
         environment = {**os.environ, **places, "GOFLAGS": "-modcacherw"}
-        subprocess.run(command, check=True, capture_output=True, env=environment)
+        subprocess.run(command, check=True, capture_output=True, env=environment, timeout=TIMEOUT_SECONDS)
         Path(folder, "bin", "versitygw").rename(binary)
 
 
