@@ -136,13 +136,23 @@ class Agent:
             if self._source.copied is not None:
                 vanished = state.there.gone(self._is_archived, marks, state.memory.archived, now_ms, changes.dropped)
                 changes = replace(changes, vanished=tuple(vanished))
-        state.there.keep(state.views, marks, now_ms)
-        known = {key_of(v.partition, v.topic_id): v.archived for v in views.values() if v.archived is not None and v.topic_id}
-        if error is None and (known != state.memory.archived or not state.is_saved):
-            state.remember(archived=known)
+        self._keep(now_ms, is_whole=error is None)
         if state.failures == failures:
             state.is_well()
         return changes
+
+    def _keep(self, now_ms: int, *, is_whole: bool = False, is_last: bool = False) -> None:
+        """Saves what is known of the archive, then of the logs: of a log alone the next agent would take all for not archived.
+
+        `is_whole`: all log directories could be read, so that what is not there is forgotten.
+        """
+        state = self._state
+        views = state.views.values()
+        known = {key_of(v.partition, v.topic_id): v.archived for v in views if v.archived is not None and v.topic_id}
+        archived = known if is_whole else {**state.memory.archived, **known}
+        if archived != state.memory.archived or not state.is_saved:
+            state.remember(archived=archived)
+        state.there.keep(state.views, state.marks, now_ms, is_last=is_last)
 
     def _look_at_folders(self, now_ms: int) -> tuple[dict[str, Mark], LogError | None]:
         """The marks of all partitions, by folder. What is known of a directory that cannot be read is kept until it can."""
@@ -217,6 +227,5 @@ class Agent:
                 self._take_in(left_ms)
             act()
         self.hung = len(running)
-        state = self._state
-        state.there.keep(state.views, state.marks, self._clock.now_ms(), is_last=True)  # turns have read more since the last look
+        self._keep(self._clock.now_ms(), is_last=True)  # turns have read more since the last look
         return self._aborted + self.hung

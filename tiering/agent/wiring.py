@@ -132,7 +132,7 @@ def build(
     source = Source(dirs, store.url, cache(config.selects), copied, known_retention(config, cluster))
     settings = _settings(config)
     around = Surroundings(
-        Threads(settings.threads), controls, clock, jitter, report, lambda: meter.trouble(stopwatch()), opening,
+        Threads(settings.threads), controls, CLOCK, jitter, report, lambda: meter.trouble(stopwatch()), opening,
         tier.status if tier is not None else lambda: None, tell,
     )  # fmt: skip
     tasks = _tasks(config, store, clock, ids, cluster)

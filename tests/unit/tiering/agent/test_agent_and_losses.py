@@ -131,6 +131,21 @@ def test_what_disappears_after_an_agent_is_stopped_that_looked_only_once_is_told
     assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
 
 
+def test_a_stopped_agent_saves_what_others_have_archived_of_a_log_too() -> None:
+    world = World().has(ONE)
+    log = world.logs()[ONE]
+    unarchived = log.log_end_offset - log.segments[-1].base_offset
+    world.run(*world.agent(), 2)
+    world.disk.delete_folder(STATE)
+    world.rewrite("meta.properties", "version=1\nnode.id=2\n")  # another broker, with a replica
+    read_only = FailsBefore(world.archive, Unavailable("refused"), lambda verb, key: verb in ("put_if_absent", "upload"))
+    world.run(*world.agent(read_only, settings=Settings(1, BACKOFF, look_ms=10 * MINUTE_MS)), 2)
+    world.disk.delete_folder(f"{LOGS}/{ONE}")
+    agent, controls = world.agent(FailsBefore(world.archive, Unavailable("refused"), lambda verb, key: True))
+    world.run(agent, controls, 2)
+    assert lost_of(agent.view()) == {("g-codec-lz4", "0"): unarchived}
+
+
 def test_a_log_directory_that_is_not_mounted_yet_when_an_agent_starts_has_lost_nothing() -> None:
     world = World().has(ONE, TXN)
     world.run(*world.agent(), 2)

@@ -1,16 +1,19 @@
 """A stop in the midst of a copy: it ends or is aborted, in bounded time, and nothing is lost either way."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Thread
 from typing import TypeVar
 
 import pytest
 from agents import BACKOFF, World, decoded
 from archive_fakes import Door
-from logs_to_archive import path_of
+from logs_to_archive import finer_logs, path_of
 from made_manifests import assert_sound_archive
 from one_offload import TXN, due_ranges, named
 
+from local_log.os_disk import OsWritableDisk
 from remote.clock import SystemClock
 from remote.manifest.store import load_newest
 from remote.store.api import ObjectStore
@@ -25,7 +28,10 @@ from tiering.agent.tasks.copy import CopyTask
 from tiering.agent.tasks.lost_partitions import LostPartitionsTask
 from tiering.agent.tasks.scrub import ScrubTask
 from tiering.agent.tasks.task import Task
+from tiering.agent.wiring import build
 from tiering.agent.workers import Threads
+from tiering.config.load import load_config
+from tiering.losses import seen_logs
 
 T = TypeVar("T")
 LONG_S = 60
@@ -126,6 +132,30 @@ def test_a_turn_that_hears_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatc
     assert started.ended() == 1
     assert started.agent.hung == 1
     held.go.set()
+
+
+def test_a_stopped_agent_saves_what_it_has_seen_also_where_an_offload_has_the_file_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = OsWritableDisk.lock
+    monkeypatch.setattr(OsWritableDisk, "lock", lambda self, file: "/logs-" not in file and lock(self, file))
+    monkeypatch.setattr(seen_logs, "_ATTEMPTS_MAX", 2)
+    finer_logs(tmp_path / "logs", 12)
+    given = {
+        "log.dirs": str(tmp_path / "logs"), "archive.url": str(tmp_path / "archive"), "agent.state.dir": str(tmp_path / "state"),
+        "remote.log.manager.task.interval.ms": "3600000", "agent.tasks": "copy",
+    }  # fmt: skip
+    built = build(load_config(None, {}, OsWritableDisk(), [f"{name}={text}" for name, text in given.items()]), {}, print)
+    running = Thread(target=built.agent.run)
+    running.start()
+    until = time.monotonic() + LONG_S
+    while not any(one.is_recorded for one in built.agent.view().partitions):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [*(tmp_path / "state").glob("logs-*.json")] == [], "it has looked only once, before it read a manifest"
+    built.controls.stop()
+    running.join(LONG_S)
+    assert len([*(tmp_path / "state").glob("logs-*.json")]) == 1
 
 
 def test_a_pause_and_a_stop_wake_the_loop() -> None:
