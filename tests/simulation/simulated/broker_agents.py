@@ -13,6 +13,7 @@ from simulated.broker import LOGS, PARTITION, Broker, Mount
 from simulated.disks import DiskOf
 from simulated.schedule import MINUTE_MS, Actor
 from tiering.agent.agent import Agent
+from tiering.agent.memory import MemoryFile, key_of
 from tiering.agent.schedule import Kind
 from tiering.agent.seen_there import KEEP_MS
 from tiering.agent.tasks.copy import CopyTask
@@ -93,10 +94,15 @@ class BrokerAgent(AgentHost):
                 raise self.tasks.schedule.violated(f"{self.name} has looked at {topic_id} twice, and has kept {kept}")
 
     def has_stopped(self, agent: Agent) -> None:
-        """See AgentHost; what it has come to know of the logs since its last look is in the folder, too."""
+        """See AgentHost; what it has come to know since its last look is in the folder, too, of the logs and of the archive."""
         now, kept = _archived(agent), self._kept()
         if self.disk.failures or not agent._state.there._files:
             return
+        with self.disk.healthy():
+            archived = MemoryFile(self.disk, STATE, "agent.json").load().archived
+        for view in agent._state.views.values():
+            if view.archived is not None and archived.get(key_of(view.partition, view.topic_id)) != view.archived:
+                raise self.tasks.schedule.violated(f"{self.name} has stopped with {view.archived}, and kept {archived}")
         for topic_id, (start, end) in now.items():
             if kept is None or (kept.topic_id, kept.start_offset, kept.end_offset) != (topic_id, start, end):
                 raise self.tasks.schedule.violated(

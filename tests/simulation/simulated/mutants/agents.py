@@ -81,6 +81,14 @@ def keep_nothing_of_what_was_read_since_the_last_look() -> None:
 
 
 @mutant
+def keep_logs_without_what_is_archived_of_them() -> None:
+    def kept(self: Agent, now_ms: int, *, is_whole: bool = False, is_last: bool = False) -> None:
+        self._state.there.keep(self._state.views, self._state.marks, now_ms, is_last=is_last)
+
+    Agent._keep = kept  # type: ignore[method-assign]
+
+
+@mutant
 def forget_with_the_process_what_is_lost() -> None:
     SeenThere.keep_gone = lambda self, mark, seen, recorded_ms: None  # type: ignore[method-assign]
 
