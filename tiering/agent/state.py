@@ -62,6 +62,8 @@ class AgentState:
         self._copied: list[str] = []
         self._formers: list[tuple[str, str]] = []
         self._told: dict[Job, str] = {}
+        self._told_losses: dict[str, tuple[int, int]] = {}
+        """By folder, how many lost offsets were reported last, and when the manifest recorded the first of them."""
         self._topics: dict[Job, str | None] = {}
         """Of the jobs that run, whose topic's folder it was when their turns began."""
 
@@ -79,6 +81,8 @@ class AgentState:
         """Partitions as they are there now; gives what has changed by that."""
         gone = [folder for folder in self.marks if folder not in marks or self.view_of(marks[folder]) is None]
         dropped = tuple((self.views.pop(folder), self.marks.pop(folder)) for folder in gone)
+        for folder in gone:
+            self._told_losses.pop(folder, None)
         noted = tuple((self.marks.get(folder), mark) for folder, mark in marks.items())
         self.views.update(views)
         self.marks = marks
@@ -133,8 +137,15 @@ class AgentState:
                 yield after.error.message
         if after.refused is not None and (before.refused is None or before.refused.message != after.refused.message):
             yield after.refused.message
-        if after.lost_offsets > before.lost_offsets:
+        if self._is_new_loss(outcome.job.subject, after):
             yield after.lost_message()
+
+    def _is_new_loss(self, folder: str, view: PartitionView) -> bool:
+        """Whether more is lost than was reported, or something else: what was reported may have been acknowledged meanwhile."""
+        since_ms = view.archived.lost_since_ms if view.archived is not None else None
+        told, told_since_ms = self._told_losses.get(folder, (0, 0))
+        self._told_losses[folder] = view.lost_offsets, since_ms or 0
+        return view.lost_offsets > told or bool(view.lost_offsets and since_ms and 0 < told_since_ms < since_ms)
 
     def remember(self, **changes: Any) -> None:
         """Saves these fields of the memory. If that fails the agent continues; after a restart it may do work again too early."""

@@ -1,17 +1,20 @@
 """What is lost before it was archived is told by the agent: in its status, by its metrics, and once aloud."""
 
+from dataclasses import replace
+
 from agents import BACKOFF, LOGS, MINUTE_MS, STATE, World
 from archive_fakes import FailsBefore
 from logs_to_archive import path_of
 from one_offload import TXN
 
 from local_log.errors import Unavailable
-from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT
+from local_log.formats.filenames import LOG_START_OFFSET_CHECKPOINT, TopicPartition
 from local_log.formats.primitives import INT64_MAX
 from remote.manifest.losses import acknowledged
 from remote.manifest.store import ManifestWriter, load_newest
 from tiering.agent.settings import Settings
-from tiering.agent.view import AgentView
+from tiering.agent.view import AgentView, PartitionView
+from tiering.lag.archived import NOTHING
 from tiering.losses.gone_logs import gone_logs
 from tiering.losses.seen_logs import SeenFile
 from tiering.metrics.series import LOST
@@ -105,6 +108,33 @@ def test_that_a_loss_was_acknowledged_is_known_within_minutes() -> None:
     assert shown == [{("g-codec-lz4", "0"), ("g-txn", "0")}]
     assert lost_of(agent.view()) == {}
     assert agent.view().gone == ()
+
+
+def test_a_loss_that_comes_while_the_store_is_dead_is_reported_once() -> None:
+    world = World().has(TXN)
+    start_ms, start = world.clock.now, world.logs()[TXN].log_end_offset - 1
+    said: list[str] = []
+    dead = FailsBefore(world.archive, Unavailable("refused"), lambda *_: MINUTE_MS <= world.clock.now - start_ms < 9 * MINUTE_MS)
+    agent, controls = world.agent(dead, tell=said.append)
+    world.clock.when(start_ms + 2 * MINUTE_MS, lambda: world.rewrite(LOG_START_OFFSET_CHECKPOINT, "0\n1\ng-txn 0 1\n"))
+    lines = f"0\n1\ng-txn 0 {start}\n"
+    world.clock.when(start_ms + 4 * MINUTE_MS, lambda: world.rewrite(LOG_START_OFFSET_CHECKPOINT, lines))
+    world.run(agent, controls, 20)
+    lost = round(lost_of(agent.view())["g-txn", "0"])
+    assert lost > 0
+    assert [message for message in said if f"{TXN}: {lost} offsets are lost" in message] != []
+    assert len([message for message in said if "offsets are lost" in message]) == 1
+
+
+def test_losses_of_as_many_offsets_as_were_acknowledged_are_reported_again() -> None:
+    world = World().has(TXN)
+    agent, _ = world.agent()
+    view = PartitionView(LOGS, TopicPartition("g-txn", 0))
+    reported = [
+        agent._state._is_new_loss(LOGS, replace(view, archived=replace(NOTHING, lost_offsets=lost, lost_since_ms=since)))
+        for lost, since in ((0, None), (5, 100), (5, 100), (8, 100), (3, 200), (3, 300), (0, None), (2, 400))
+    ]
+    assert reported == [False, True, False, True, True, True, False, True]
 
 
 def test_what_disappears_while_no_agent_runs_is_told_by_the_next_one() -> None:
