@@ -6,7 +6,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-ROW = re.compile(r"^\| ([DS]?[0-9]+) \| (.+) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([ADS]?[0-9]+) \| (.+) \| (.+) \|$", re.MULTILINE)
 NAME = re.compile(r"`([\w.]+)`")
 ROWS = ROW.findall((HERE / "INVARIANTS.md").read_text())
 
@@ -17,7 +17,12 @@ def functions_of(module: Path) -> set[str]:
 
 def test_all_invariants_are_listed_once() -> None:
     numbers = [number for number, _, _ in ROWS]
-    assert numbers == [*(f"D{n}" for n in range(1, 13)), *(str(n) for n in range(1, 53)), *(f"S{n}" for n in range(1, 5))]
+    assert numbers == [
+        *(f"D{n}" for n in range(1, 13)),
+        *(str(n) for n in range(1, 53)),
+        *(f"S{n}" for n in range(1, 5)),
+        *(f"A{n}" for n in range(1, 4)),
+    ]
 
 
 def test_every_invariant_is_checked_by_something_that_exists() -> None:

@@ -259,10 +259,11 @@ class AgentHost:
                 self._step(agent)
             if steps:
                 self._lives_on(process, agent)
-        self.view = _looked_at(agent)
+        self.view, failures = _looked_at(agent), self.disk.failures
         controls.stop()
         agent.run()
-        self.has_stopped(agent)
+        if self.disk.failures == failures:
+            self.has_stopped(agent)
 
     def _lives_on(self, process: Actor, agent: Agent) -> None:
         """It goes on for some time when nothing goes wrong any more, and comes to know and to do what it had failed to."""
@@ -343,7 +344,7 @@ class AgentHost:
 def _is_wrong(view: AgentView) -> list[object]:
     """The errors that it shows."""
     wrong = [one.error for one in view.partitions if one.error is not None and one.error.kind != "TopicDeleted"]
-    return [*wrong, *([view.store] if view.store is not None else [])]
+    return [*wrong, *(one for one in (view.error, view.store) if one is not None)]
 
 
 def _forgotten(agent: Agent) -> Iterator[Job]:

@@ -1,5 +1,6 @@
 """What agents tell in the end, when nothing fails any more: all that is lost, nothing else, and no error that is over."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from simulated.broker_agents import BrokerAgent
 from simulated.judge import Judge
 from tiering.agent.view import AgentView, PartitionView
 from tiering.offload.plan import NOT_COMMITTED
+
+REPORTED = re.compile(r": (\d+) offsets are lost, ")
 
 
 def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath) -> None:
@@ -28,16 +31,22 @@ def check_agents(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath
 
 def check_agent(judge: Judge, host: AgentHost) -> None:
     """The last agent of a log directory has nothing left to do, and nothing to complain about but bit rot."""
-    if host.view is not None and (wrong := _is_wrong(host.view)) and not _is_damaged(host.view):
+    hangs = isinstance(host, BrokerAgent) and bool(host.broker.log.producers.ongoing)
+    if host.view is not None and (wrong := _is_wrong(host.view, hangs=hangs)) and not _is_damaged(host.view):
         raise judge.violated(f"{host.name} at the end, when nothing goes wrong: {wrong}")
 
 
-def _is_wrong(view: AgentView) -> str:
-    """What its users would ask about."""
+def _is_wrong(view: AgentView, *, hangs: bool) -> str:
+    """What its users would ask about.
+
+    `hangs`: a transaction is open in this replica whose marker lies below the log start of its leader, which therefore never
+    sends it. As with Kafka nothing behind it is stable on this broker, and other replicas archive it.
+    """
     if view.error is not None or view.store is not None:
         return repr(view.error or view.store)
     for one in view.partitions:
-        below = one.lag.waiting if one.lag.reason == NOT_COMMITTED else 0  # whose log keeps them until its next retention
+        # What was not committed its log keeps until its next retention.
+        below = one.lag.waiting if hangs or one.lag.reason == NOT_COMMITTED else 0
         if one.is_failing or one.lag.segments > below:
             return f"{one.partition}: {one.error or one.refused or one.lag}"
     return "" if view.partitions else "it sees no partition"
@@ -74,8 +83,14 @@ def _check_losses(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPat
         return  # only the archive has it
     if (min if is_current else max)(told.values()) < lost:
         raise judge.violated(f"{lost} offsets of {path} are lost, and agents tell {told}")
-    if not any("are lost" in message for host in hosts for message in host.reported):
-        raise judge.violated(f"{lost} offsets of {path} are lost, and no agent has reported it")
+    said = {host.name: _reported(host) for host in hosts if host.view is not None}
+    if (min if is_current else max)(said.values()) < lost:
+        raise judge.violated(f"{lost} offsets of {path} are lost, and agents have reported {said}")
+
+
+def _reported(host: BrokerAgent) -> int:
+    """The most offsets that its agents have reported as lost, whether another broker may have them or not."""
+    return max((int(n) for message in host.reported for n in REPORTED.findall(message)), default=0)
 
 
 def _check_known(judge: Judge, hosts: Sequence[BrokerAgent], path: PartitionPath, seen: Range) -> None:

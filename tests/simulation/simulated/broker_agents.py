@@ -96,12 +96,16 @@ class BrokerAgent(AgentHost):
     def has_stopped(self, agent: Agent) -> None:
         """See AgentHost; what it has come to know since its last look is in the folder, too, of the logs and of the archive."""
         now, kept = _archived(agent), self._kept()
-        if self.disk.failures or not agent._state.there._files:
+        if not agent._state.there._files:
             return
         with self.disk.healthy():
             archived = MemoryFile(self.disk, STATE, "agent.json").load().archived
         for view in agent._state.views.values():
-            if view.archived is not None and archived.get(key_of(view.partition, view.topic_id)) != view.archived:
+            if (
+                view.archived is not None
+                and view.topic_id is not None
+                and archived.get(key_of(view.partition, view.topic_id)) != view.archived
+            ):
                 raise self.tasks.schedule.violated(f"{self.name} has stopped with {view.archived}, and kept {archived}")
         for topic_id, (start, end) in now.items():
             if kept is None or (kept.topic_id, kept.start_offset, kept.end_offset) != (topic_id, start, end):

@@ -227,7 +227,12 @@ class Judge:
     def check_local_log(self, path: PartitionPath, log: Offsets) -> None:
         """Local retention has deleted of this log only what the archive has."""
         newest = self.newest(path)
-        self._holds(f"{path}", deleted_too_early(log, newest.manifest.end_offset if newest is not None else 0))
+        start, end = (newest.manifest.log_start_offset, newest.manifest.end_offset) if newest is not None else (0, 0)
+        self._holds(f"{path}", deleted_too_early(log, end))
+        if log.log_start_offset > max(start, self.watched[path].log.start_max):
+            raise self.violated(
+                f"{path} starts at {log.log_start_offset}, its archive at {start}, and nobody has deleted that much"
+            )
 
     def _names_what_is_there(self, path: PartitionPath, manifest: Manifest, old: Named | None) -> None:
         """What the version before named, too, was there then, and nobody could delete it since."""
@@ -266,6 +271,8 @@ class Judge:
         young = min((base for base, time in of.log.times.items() if time >= horizon), default=of.log.high_watermark)
         if manifest.version == 1:
             of.first_start = manifest.log_start_offset
+            if of.first_start > max([0, of.log.start_max, *of.dropped_below.values()]):
+                raise self.violated(f"the first manifest begins at {of.first_start}, and no log has deleted that much")
         if manifest.log_start_offset > max(young, of.first_start, of.log.start_max):
             raise self.violated(f"the log starts at {manifest.log_start_offset}; {young} is younger than the retention time")
         stable = max(of.log.last_stable_offset, manifest.log_start_offset)

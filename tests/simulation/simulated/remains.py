@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from local_log.engine.unified_log import UnifiedLog
 from local_log.errors import LogError
+from local_log.formats.primitives import INT64_MAX
 from local_log.ranges import Ranges
 from remote.keys import PartitionPath
 from remote.manifest.model import Manifest
@@ -45,11 +46,10 @@ class Remains:
         elif self.own is not None and path == self.own.path:
             judge.check_losses(m, dict.fromkeys(m.local_log_start_offsets, _held(self.own.log)))
         self._check_restore(m)
-        gone = {n for n in watched.acknowledged if n >= m.end_offset}
+        missing = [(m.end_offset, INT64_MAX), *((gap.start, gap.end) for gap in m.gaps)]
+        gone = {n for n in watched.acknowledged if n >= m.log_start_offset and any(start <= n < end for start, end in missing)}
         if gone:
-            raise self.judge.violated(
-                f"offsets {min(gone)} to {max(gone)} of {path} were archived, and the archive ends at {m.end_offset}"
-            )
+            raise self.judge.violated(f"offsets {min(gone)} to {max(gone)} of {path} were archived, and {missing} are missing")
         return bool(m.deleting)
 
     def _check_parts(self, newest: Named, log: ArchivedLog, found: dict[int, bytes]) -> None:

@@ -313,8 +313,18 @@ class World:
         self._quietly(self.tasks.offload(brokers[0]), "offload of what is archived", "Corrupt" if brokers[0] is rotten else None)
         if before != {*self.store.objects}:
             raise self.schedule.violated(f"an offload again writes {min({*self.store.objects} ^ before)}")
+        self._check_copied(one for one in brokers if one is not rotten)
         if self.broker_agents:
             check_agents(self.judge, self.broker_agents, self.cluster.path)
+
+    def _check_copied(self, brokers: Iterable[Broker]) -> None:
+        """What has rolled is archived, in each log that begins with a whole segment."""
+        newest, segments = self.judge.newest(self.cluster.path), [(one, one.log.local.segments) for one in brokers]
+        archived_to = newest.manifest.end_offset if newest is not None else 0
+        for broker, of in segments if not self.judge.watched[self.cluster.path].may_be_deleted else ():
+            start, rolled = broker.log.log_start_offset, of.active.base_offset
+            if of.first.base_offset >= start and min(rolled, broker.log.last_stable_offset) > max(archived_to, start):
+                raise self.schedule.violated(f"{broker.name} has rolled at {rolled}, and the archive ends at {archived_to}")
 
     def _quietly(self, act: Act, what: str, may_fail: str | None = None) -> None:
         """One task alone, without faults: it has no reason to fail, or this one."""
@@ -333,6 +343,8 @@ class World:
         orphans = self.judge.orphans(self.tasks.paths())
         if orphans and not any(waits):
             raise self.schedule.violated(f"{len(orphans)} orphans after sweeps, as {min(orphans)}")
+        if self.store.uploads and not any(waits):
+            raise self.schedule.violated(f"{len(self.store.uploads)} uploads that nobody has ended after sweeps")
         if findings := anomalies(self.judge):
             raise self.schedule.violated(f"a scrub finds {findings[0]}")
 

@@ -138,6 +138,11 @@ def show_no_loss() -> None:
 
 
 @mutant
+def keep_an_error_that_is_over() -> None:
+    AgentState.is_well = lambda self: None  # type: ignore[method-assign]
+
+
+@mutant
 def give_a_job_up_that_has_failed() -> None:
     JobQueue.try_again = lambda self, job, was, now_ms: None  # type: ignore[method-assign]
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from local_log.errors import AlreadyExists, Corrupt, Unknown
+from local_log.log_reader import LogReader
+from remote.keys import PartitionPath
 from remote.manifest import pins
 from remote.manifest import store as manifests
-from remote.manifest.model import Manifest
+from remote.manifest.model import Manifest, never_archived
 from remote.manifest.pins import Pin
 from remote.manifest.segment_entry import SegmentEntry
 from remote.manifest.store import ManifestWriter
@@ -18,9 +20,31 @@ from remote.transforms.rotation import RotationStep
 from simulated.mutants.registry import mutant
 from simulated.stores import StoreOf
 from tiering.offload import copy, due, source
+from tiering.offload import plan as offload_plan
 from tiering.offload.below_log_start import Committed
 from tiering.offload.changed import Changed
+from tiering.offload.local_segment import LocalSegment
+from tiering.offload.plan import Action, Decision
 from tiering.retention import accounting, expire, plan
+
+
+@mutant
+def begin_a_first_manifest_at_the_last_segment() -> None:
+    def begun(path: PartitionPath, log: LogReader) -> Manifest:
+        return never_archived(path.topic, path.topic_id, path.partition, max(log.log_start_offset, log.segments[-1].base_offset))
+
+    copy.not_archived_yet = due.not_archived_yet = begun
+
+
+@mutant
+def copy_the_first_segment_alone() -> None:
+    decide = offload_plan._decide
+
+    def first(listed: LocalSegment, *args: Any) -> Decision:
+        found = decide(listed, *args)
+        return replace(found, action=Action.keep) if found.action is Action.copy and listed.base_offset else found
+
+    offload_plan._decide = first
 
 
 @mutant

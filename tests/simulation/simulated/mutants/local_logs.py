@@ -1,5 +1,6 @@
 """Faults in the storage engine, and in what keeps and reads a log over both tiers."""
 
+from dataclasses import replace
 from typing import Any
 
 from local_log.engine import unified_log
@@ -135,3 +136,14 @@ def take_aborted_records_for_the_latest_of_their_keys() -> None:
 @mutant
 def clean_what_is_the_latest_of_its_key() -> None:
     batch_filter.Retention.keeps = lambda self, batches, records: records.column("offset").to_numpy() % 2 == 0
+
+
+@mutant
+def start_a_tiered_log_behind_what_is_archived() -> None:
+    held = local_retention.held
+
+    def all_of_it(*args: Any) -> Held:
+        found = held(*args)
+        return replace(found, log_start_offset=max(found.log_start_offset, found.through + 1))
+
+    local_retention.held = all_of_it

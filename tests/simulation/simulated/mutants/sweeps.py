@@ -54,3 +54,9 @@ def forget_that_a_write_was_given_up() -> None:
 @mutant
 def forget_writes_that_manifests_wait_for() -> None:
     writes._waited_for = lambda *args: set()
+
+
+@mutant
+def leave_uploads_that_were_not_completed() -> None:
+    strays = collect.strays
+    collect.strays = lambda *args: (piece for piece in strays(*args) if piece.upload is None)
