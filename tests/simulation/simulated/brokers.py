@@ -167,7 +167,12 @@ class Cluster:
             mine.maybe_increment_log_start_offset(theirs.log_start_offset)
 
     def _truncate(self, mine: UnifiedLog, theirs: UnifiedLog) -> None:
-        """Removes what the leader does not have: to the end of the last epoch that both know (KIP-101, KIP-279)."""
+        """Removes what the leader does not have: to the end of the last epoch that both know (KIP-101, KIP-279).
+
+        Without an epoch, whose file a loss of power may have taken, to its own high watermark, as Kafka's followers do.
+        """
+        if mine.epochs.latest_epoch is None and mine.high_watermark < mine.log_end_offset:
+            mine.truncate_to(max(mine.log_start_offset, mine.high_watermark))
         while (latest := mine.epochs.latest_epoch) is not None:
             end = theirs.epochs.end_offset_for(latest, theirs.log_end_offset)
             if end is None:
